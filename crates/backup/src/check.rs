@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use parking_lot::Mutex;
 use saki_catalog::{ErrorKind, Result};
 use saki_store::Stop;
+use saki_thin::Piece;
 
 use crate::Progress;
-use crate::manifest::Piece;
+
 use crate::parallel::{Watch, each};
 use crate::repository::Repository;
 

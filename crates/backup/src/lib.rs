@@ -9,7 +9,8 @@
 //! # Words
 //! - *target*: where backups of one database are. *Piece*: what an object holds: a chunk of a generation without the
 //!   zeros at its end, or up to 8 MiB of an extent of a log. *Manifest*: what says of a backup which pieces it has;
-//!   without it there is none.
+//!   without it there is none. *Clone*: a database whose chunks stay in the target until they are first read
+//!   (`saki_thin`).
 //!
 //! # Invariants
 //! - A piece's name is the BLAKE3 hash of its bytes, so the same bytes are the same object, whichever backup has them,
@@ -18,6 +19,7 @@
 //! - A manifest is written when everything that it names is durable, and never changed.
 //! - A backup is what a crash could have left of the database at a moment after the backup began
 //!   ([`saki_store::Still`]): everything that was acknowledged before is in it, no transaction in part.
+//! - A clone needs what its backup names until it is complete; who prunes does not know of it.
 //! - Only `prune` removes anything: manifests first, then what none of those names that are left. While a backup is
 //!   made there is no pruning, nor the other way round.
 //!
@@ -42,9 +44,10 @@ pub use archive::{ArchiveOptions, Archived, archive, archives, refuse_archive};
 pub use check::{CheckReport, check};
 pub use prune::{PruneReport, prune};
 pub use repository::{Listed, Summary, list};
-pub use restore::{RestoreReport, Wanted, restore};
+pub use restore::{RestoreReport, Wanted, clone, restore};
 pub use run::{BackupReport, backup};
 pub use saki_objects::is_remote;
+pub use saki_store::complete_clone as complete;
 
 /// How far work has come.
 #[derive(Clone, Copy, Debug, Default)]

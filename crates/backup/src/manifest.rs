@@ -23,6 +23,7 @@ use saki_base::bytes::ByteReader;
 use saki_base::{ChunkId, GenerationNumber, PageSize, Part, PartKind, TreeId};
 use saki_catalog::LogState;
 use saki_store::{Image, ImageChunk, LogRange};
+use saki_thin::Piece;
 
 use crate::sealed::{HASH_BYTES, open, seal};
 
@@ -32,24 +33,6 @@ const VERSION: u32 = 2;
 
 /// Of a chunk that is not open.
 const NOT_OPEN: u32 = u32::MAX;
-
-/// Bytes that an object holds.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Piece {
-    pub bytes: u32,
-    pub hash: [u8; HASH_BYTES],
-}
-
-impl Piece {
-    /// The piece that these bytes are.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self { bytes: bytes.len() as u32, hash: *blake3::hash(bytes).as_bytes() }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.bytes == 0
-    }
-}
 
 /// An extent of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]

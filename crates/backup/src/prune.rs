@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use saki_catalog::{Result, SqlError};
 use saki_store::Stop;
+use saki_thin::Piece;
 
-use crate::manifest::Piece;
 use crate::repository::{Repository, name_of};
 
 /// Objects that are removed by one request, or between two looks whether to stop.

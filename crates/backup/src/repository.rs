@@ -10,11 +10,12 @@
 use saki_base::civil;
 use saki_catalog::{ErrorKind, Result, SqlError};
 use saki_objects::{ObjectError, Objects, Options};
+use saki_thin::Piece;
 
-use crate::manifest::{Manifest, Piece};
+use crate::manifest::Manifest;
 
 const BACKUPS: &str = "backups";
-const OBJECTS: &str = "objects";
+const OBJECTS: &str = saki_thin::FOLDER;
 const BACKUP_RUNS: &str = "running/backup";
 const PRUNE_RUNS: &str = "running/prune";
 
@@ -187,12 +188,9 @@ impl Repository {
                 .hint("restore another backup; the next backup of the database writes what is missing"))
         };
         let Some(bytes) = self.get_object(&name_of(piece))? else { return damaged("the object is missing") };
-        match Piece::of(&bytes) {
-            found if found == *piece => Ok(bytes),
-            found if found.bytes != piece.bytes => {
-                damaged(&format!("the object has {} bytes and should have {}", found.bytes, piece.bytes))
-            }
-            _ => damaged("the object is damaged: it is not what its name says"),
+        match piece.verify(&bytes) {
+            Ok(()) => Ok(bytes),
+            Err(what) => damaged(&what),
         }
     }
 
@@ -243,8 +241,7 @@ impl Repository {
 
 /// Under which name a piece is kept.
 pub fn name_of(piece: &Piece) -> String {
-    let hex: String = piece.hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{OBJECTS}/{}/{hex}", &hex[..2])
+    format!("{OBJECTS}/{}", piece.name())
 }
 
 /// `20261126T182207Z`

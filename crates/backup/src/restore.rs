@@ -3,12 +3,13 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use saki_catalog::Result;
+use saki_catalog::{Result, SqlError};
 use saki_store::{LogRecord, Restore, Stop};
+use saki_thin::{Piece, Source};
 
 use crate::Progress;
 use crate::archive::{Chosen, Records, choose};
-use crate::manifest::Piece;
+
 use crate::parallel::{Watch, each};
 use crate::repository::Repository;
 
@@ -47,6 +48,17 @@ pub enum Wanted<'a> {
     Until(i64),
 }
 
+impl<'a> Wanted<'a> {
+    /// The moment if there is one, the backup if it is named, the newest otherwise.
+    pub fn of(backup: Option<&'a str>, until: Option<i64>) -> Self {
+        match (backup, until) {
+            (_, Some(until)) => Self::Until(until),
+            (Some(name), None) => Self::Backup(name),
+            (None, None) => Self::Newest,
+        }
+    }
+}
+
 /// Makes a database at `path`, where there is nothing. It is on that one device, whatever devices it had, and opens by
 /// ordinary recovery.
 ///
@@ -61,6 +73,40 @@ pub fn restore(
     stop: &Stop,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Result<RestoreReport> {
+    make((target, wanted), path, Content::Copied, stop, progress)
+}
+
+/// Makes a database at `path`, where there is nothing, whose chunks stay in the target until they are first read. It is
+/// used as any other, and may be changed; what it needs of the target must stay there until it is
+/// [complete](crate::complete).
+///
+/// # Errors
+/// As of [`restore`]; what is missing of the target is found when it is read.
+pub fn clone(
+    target: &str,
+    wanted: Wanted<'_>,
+    path: &Path,
+    stop: &Stop,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<RestoreReport> {
+    make((target, wanted), path, Content::Away, stop, progress)
+}
+
+/// What becomes of the chunks of a database that is made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Copied,
+    /// They stay where they are until they are first read.
+    Away,
+}
+
+fn make(
+    (target, wanted): (&str, Wanted<'_>),
+    path: &Path,
+    content: Content,
+    stop: &Stop,
+    progress: &(dyn Fn(Progress) + Sync),
+) -> Result<RestoreReport> {
     let repository = Repository::open(target, false)?;
     let Chosen { backup: name, manifest, micros, records } = match wanted {
         Wanted::Newest => of_backup(&repository, None)?,
@@ -71,10 +117,15 @@ pub fn restore(
     if let (Some(range), Some(records)) = (&mut range, &records) {
         range.through = records.through;
     }
-    let mut restore = Restore::begin(path, manifest.image.clone(), range)?;
+    let source = match content {
+        Content::Copied => None,
+        Content::Away => Some(Source { target: lasting(target)?, pieces: manifest.chunks.clone() }),
+    };
+    let mut restore = Restore::begin(path, manifest.image.clone(), range, source.as_ref())?;
     let extents = if records.is_none() { log_pieces(&manifest) } else { Vec::new() };
     let segments = records.as_ref().map_or(0, |records| records.segments.len());
-    let watch = Watch::new(progress, (manifest.chunks.len() + extents.len() + segments) as u64);
+    let copied = if source.is_some() { 0 } else { manifest.chunks.len() };
+    let watch = Watch::new(progress, (copied + extents.len() + segments) as u64);
     each(
         extents.len(),
         stop,
@@ -93,7 +144,7 @@ pub fn restore(
     }
     let chunks = &manifest.image.chunks;
     each(
-        chunks.len(),
+        copied,
         stop,
         || restore.writer(),
         |writer, at| {
@@ -107,6 +158,17 @@ pub fn restore(
     restore.finish()?;
     let archived = records.map_or(0, |records| records.through - manifest.merged_through());
     Ok(RestoreReport { name, chunks: chunks.len() as u64, archived, micros, bytes: watch.bytes() })
+}
+
+/// A target by a name that means the same wherever a program is started.
+fn lasting(target: &str) -> Result<String> {
+    if saki_objects::is_remote(target) {
+        return Ok(target.to_owned());
+    }
+    let path = std::fs::canonicalize(target).map_err(|error| SqlError::of_file(target, error))?;
+    path.into_os_string().into_string().map_err(|path| {
+        SqlError::invalid(format!("{}: the name of a directory to clone from is UTF-8", path.display()))
+    })
 }
 
 fn of_backup(repository: &Repository, name: Option<&str>) -> Result<Chosen> {

@@ -6,9 +6,10 @@ use parking_lot::Mutex;
 use saki_base::wall_micros;
 use saki_catalog::{Result, SqlError};
 use saki_store::{Database, Pace, Still, StillLogs, Stop};
+use saki_thin::Piece;
 
 use crate::Progress;
-use crate::manifest::{Extent, Manifest, Piece};
+use crate::manifest::{Extent, Manifest};
 use crate::parallel::{Watch, each};
 use crate::repository::{Repository, name_of};
 

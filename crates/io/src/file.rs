@@ -156,7 +156,7 @@ impl DeviceFile {
         if bytes <= before {
             return Ok(());
         }
-        match system::preallocate(&self.file, bytes) {
+        match system::preallocate(&self.file, before, bytes) {
             Err(error) if error.raw_os_error() == Some(libc::EOPNOTSUPP) => {
                 tracing::debug!("{}: file system cannot preallocate; the file is sparse", self.name);
                 self.file.set_len(bytes)

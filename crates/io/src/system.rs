@@ -8,13 +8,14 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 
-/// Reserves storage for the first `bytes` bytes of `file` and makes it at
-/// least so long, in whole extents rather than write by write.
-pub fn preallocate(file: &File, bytes: u64) -> io::Result<()> {
-    let bytes = libc::off_t::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+/// Reserves storage for the bytes of `file` from `from` up to `end` and makes it at least so long, in whole extents
+/// rather than write by write. What lies before stays as it is, holes too.
+pub fn preallocate(file: &File, from: u64, end: u64) -> io::Result<()> {
+    let offset = |bytes: u64| libc::off_t::try_from(bytes).map_err(|_| io::Error::from_raw_os_error(libc::EFBIG));
+    let (from, bytes) = (offset(from)?, offset(end.saturating_sub(from))?);
     loop {
         // SAFETY: a plain system call on a descriptor that `file` keeps open; touches no memory of ours.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes) } == 0 {
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, from, bytes) } == 0 {
             return Ok(());
         }
         let error = io::Error::last_os_error();

@@ -52,7 +52,7 @@ pub mod usage;
 pub mod backup {
     pub use saki_backup::{
         ArchiveOptions, Archived, BackupReport, CheckReport, Listed, Progress, PruneReport, RestoreReport, Summary,
-        Wanted, archive, archives, backup, check, list, prune, refuse_archive, restore,
+        Wanted, archive, archives, backup, check, clone, complete, list, prune, refuse_archive, restore,
     };
     pub use saki_sql::Stop;
 }

@@ -60,7 +60,7 @@ pub use load::LoadProgress;
 pub use load::csv::{CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter};
 pub use locks::{Stop, StopOnDrop};
 pub use merge::{ChangeSource, KeyChange, MergeReport, OnDuplicate, Pace};
-pub use open::{Restore, SimStorage};
+pub use open::{Restore, SimStorage, complete_clone};
 pub use reader::{
     BaseReader, Entry, Eyes, IndexEntries, Missed, Missing, Point, SegmentOverlay, Short, Shortly, Snapshot,
     TableReader,

@@ -23,6 +23,7 @@ const STORE: &[&str] = &[
     "saki-page",
     "saki-volume",
     "saki-tier",
+    "saki-thin",
     "saki-tree",
     "saki-vector",
     "saki-columns",
@@ -108,13 +109,14 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 40] = [
+const LAYERS: [(&str, &[&str]); 41] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
     ("saki-objects", &[]),
     ("saki-io", &["saki-base"]),
     ("saki-fabric", &["saki-base", "saki-io"]),
+    ("saki-thin", &["saki-base", "saki-io", "saki-objects"]),
     ("saki-log", &["saki-base", "saki-io"]),
     ("saki-mvcc", &["saki-base", "saki-io", "saki-log"]),
     ("saki-page", &["saki-base"]),
@@ -131,7 +133,7 @@ const LAYERS: [(&str, &[&str]); 40] = [
     ("saki-times", TIMES),
     ("saki-functions", FUNCTIONS),
     ("saki-store", STORE),
-    ("saki-backup", &["saki-base", "saki-objects", "saki-catalog", "saki-store"]),
+    ("saki-backup", &["saki-base", "saki-objects", "saki-thin", "saki-catalog", "saki-store"]),
     ("saki-correlated", &["saki-unify", "saki-catalog"]),
     ("saki-plan", PLAN),
     ("saki-statement", &["saki-unify", "saki-base", "saki-catalog", "saki-store"]),

@@ -5,23 +5,21 @@
 
 use std::sync::Arc;
 
+use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Result, Statistics};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::PlanProperties;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::windows::WindowAggExec;
 use futures::StreamExt;
 
 use super::narrow::bytes_of_constants;
 use super::weight::shown_bytes;
-use crate::node::{EachNode, Plan, SakiNode, find, passed_on, statistics_of};
+use crate::node::{EachNode, Passing, PassingExec, Plan, SakiNode, find};
 
 /// How often the rows are held: as they come, and as the one batch that they become; or, beside what an aggregate
 /// counts, as its result, and as a row of it; or as the batch that a join has given, and the next that it makes.
@@ -30,12 +28,12 @@ const COPIES: usize = 2;
 /// Aggregates whose results are as large as what comes to them.
 const GATHERING: [&str; 2] = ["array_agg", "string_agg"];
 
-/// Puts [`CountedExec`] below operators that hold more of their rows than they count, and above joins without keys.
+/// Has rows counted below operators that hold more of their rows than they count, and above joins without keys.
 pub const COUNTED_INPUTS: EachNode = EachNode::new("saki_counted_inputs", counted);
 
 fn counted(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
     if is_keyless(&plan) {
-        return Ok(Transformed::yes(CountedExec::new(plan, Until::Next).into_plan()));
+        return Ok(Transformed::yes(PassingExec::plan(plan, Until::Next)));
     }
     let [input] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
     let is_named = |plan: &Plan, name| find(plan.as_ref()).is_some_and(|node| node.name() == name);
@@ -49,7 +47,7 @@ fn counted(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
     }
     // Constants that an aggregate gathers are in no row of its input.
     let of_row = if gathers { bytes_of_constants(&plan) } else { 0 };
-    let input = CountedExec::new(Arc::clone(input), Until::End { of_row }).into_plan();
+    let input = PassingExec::plan(Arc::clone(input), Until::End { of_row });
     replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
 }
 
@@ -69,15 +67,7 @@ fn gathers(plan: &Plan) -> bool {
 const NAME: &str = "CountedExec";
 const GIVEN: &str = "CountedBatchesExec";
 
-/// Its input as it is, reserved.
-#[derive(Debug)]
-struct CountedExec {
-    input: Plan,
-    until: Until,
-    properties: Arc<PlanProperties>,
-}
-
-/// How long a batch is reserved.
+/// How long a batch that is passed on is reserved.
 #[derive(Clone, Copy, Debug)]
 enum Until {
     /// For as long as the input is being taken in; each row comes to so many bytes beside its own.
@@ -86,58 +76,30 @@ enum Until {
     Next,
 }
 
-impl CountedExec {
-    fn new(input: Plan, until: Until) -> Self {
-        Self { properties: passed_on(&input), input, until }
-    }
-}
-
-impl SakiNode for CountedExec {
+impl Passing for Until {
     fn name(&self) -> &'static str {
-        match self.until {
-            Until::End { .. } => NAME,
-            Until::Next => GIVEN,
+        match self {
+            Self::End { .. } => NAME,
+            Self::Next => GIVEN,
         }
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
-
-    fn with_children(&self, children: Vec<Plan>) -> Result<Plan> {
-        let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
-        Ok(Self::new(input, self.until).into_plan())
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+    fn pass(&self, rows: SendableRecordBatchStream, context: &TaskContext) -> Result<SendableRecordBatchStream> {
         let held = MemoryConsumer::new("rows that are held").register(context.memory_pool());
-        let until = self.until;
-        let counted = self.input.execute(partition, context)?.map(move |batch| {
+        let (until, schema) = (*self, rows.schema());
+        let counted = rows.map(move |batch| {
             let batch = batch?;
             let bytes = shown_bytes(&batch);
             match until {
-                Until::End { of_row } => {
+                Self::End { of_row } => {
                     let bytes = bytes.saturating_add(of_row.saturating_mul(batch.num_rows()));
                     held.try_grow(bytes.saturating_mul(COPIES))?;
                 }
-                Until::Next => held.try_resize(bytes.saturating_mul(COPIES))?,
+                Self::Next => held.try_resize(bytes.saturating_mul(COPIES))?,
             }
             Ok(batch)
         });
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), counted)))
-    }
-
-    /// As many rows as its input has.
-    fn statistics(&self, _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        statistics_of(self.input.as_ref())
-    }
-
-    fn maintains_input_order(&self) -> bool {
-        true
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, counted)))
     }
 }
 
@@ -156,7 +118,7 @@ mod tests {
     use datafusion::physical_plan::windows::create_window_expr;
 
     use super::*;
-    use crate::execution::slices::{Pace, SlicesExec};
+    use crate::execution::slices::Pace;
     use crate::fixture::{block_on, memory_plan, small_batch, small_schema};
 
     fn over_all(rows: i64) -> Plan {
@@ -222,7 +184,7 @@ mod tests {
         };
         let nested =
             || -> Plan { Arc::new(NestedLoopJoinExec::try_new(side(), side(), None, &JoinType::Inner, None).unwrap()) };
-        let cross = || SlicesExec::new(Arc::new(CrossJoinExec::new(side(), side())), Pace::Batches).into_plan();
+        let cross = || PassingExec::plan(Arc::new(CrossJoinExec::new(side(), side())), Pace::Batches);
         // Nested loops give many rows of the build side at a time, cross joins one.
         let joins: [(&dyn Fn() -> Plan, usize); 2] = [(&nested, 100 << 10), (&cross, 6 << 10)];
         for (join, too_few) in joins {

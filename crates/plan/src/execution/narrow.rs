@@ -15,13 +15,13 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 
 use super::constants::held_bytes;
-use super::slices::{Pace, SlicesExec};
-use crate::node::{EachNode, Plan, SakiNode};
+use super::slices::Pace;
+use crate::node::{EachNode, PassingExec, Plan};
 
 /// What long values may come to in a batch.
 pub const BATCH_BYTES: usize = 16 << 20;
 
-/// Puts [`SlicesExec`] below projections, filters, aggregates and windows with long constants.
+/// Puts slices below projections, filters, aggregates and windows with long constants.
 pub const NARROW_BATCHES: EachNode = EachNode::new("saki_narrow_batches", narrow);
 
 fn narrow(plan: Plan, config: &ConfigOptions) -> Result<Transformed<Plan>> {
@@ -31,7 +31,7 @@ fn narrow(plan: Plan, config: &ConfigOptions) -> Result<Transformed<Plan>> {
     if rows >= batch_rows {
         return Ok(Transformed::no(plan));
     }
-    let input = SlicesExec::new(Arc::clone(input), Pace::Rows(rows.max(1))).into_plan();
+    let input = PassingExec::plan(Arc::clone(input), Pace::Rows(rows.max(1)));
     replace_children_if_necessary(plan, vec![input]).map(Transformed::yes)
 }
 

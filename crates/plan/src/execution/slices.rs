@@ -2,19 +2,16 @@
 
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use datafusion::common::{Result, Statistics};
+use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::PlanProperties;
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{Stream, StreamExt};
 
-use crate::node::{Plan, SakiNode, passed_on, statistics_of};
+use crate::node::Passing;
 
 /// How long a thread computes before it is given back, about.
 const TURN: Duration = Duration::from_millis(10);
@@ -30,68 +27,33 @@ pub enum Pace {
     Batches,
 }
 
-/// Its input in small batches.
-#[derive(Debug)]
-pub struct SlicesExec {
-    input: Plan,
-    pace: Pace,
-    properties: Arc<PlanProperties>,
-}
-
-impl SlicesExec {
-    pub fn new(input: Plan, pace: Pace) -> Self {
-        Self { properties: passed_on(&input), input, pace }
-    }
-}
-
-impl SakiNode for SlicesExec {
+/// Passes rows on in small batches.
+impl Passing for Pace {
     fn name(&self) -> &'static str {
-        match self.pace {
-            Pace::Rows(_) => "NarrowExec",
-            Pace::Slices | Pace::Batches => "YieldingExec",
+        match self {
+            Self::Rows(_) => "NarrowExec",
+            Self::Slices | Self::Batches => "YieldingExec",
         }
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
-
-    fn with_children(&self, children: Vec<Plan>) -> Result<Plan> {
-        let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
-        Ok(Self::new(input, self.pace).into_plan())
     }
 
     fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pace {
-            Pace::Rows(rows) => write!(f, "{}: batch_rows={rows}", self.name()),
-            Pace::Slices | Pace::Batches => f.write_str(self.name()),
+        match self {
+            Self::Rows(rows) => write!(f, "{}: batch_rows={rows}", self.name()),
+            Self::Slices | Self::Batches => f.write_str(self.name()),
         }
     }
 
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let slices = Slices::new(self.input.execute(partition, context)?, self.pace);
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), slices)))
-    }
-
-    /// As many rows as its input has.
-    fn statistics(&self, _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        statistics_of(self.input.as_ref())
+    fn pass(&self, rows: SendableRecordBatchStream, _: &TaskContext) -> Result<SendableRecordBatchStream> {
+        let schema = rows.schema();
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, Slices::new(rows, *self))))
     }
 
     fn benefits_from_input_partitioning(&self) -> bool {
         true
     }
 
-    fn maintains_input_order(&self) -> bool {
-        true
-    }
-
     fn yields(&self) -> bool {
-        !matches!(self.pace, Pace::Rows(_))
+        !matches!(self, Self::Rows(_))
     }
 }
 
@@ -193,6 +155,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::{block_on, memory_plan, small_batch, small_schema, task_context};
+    use crate::node::PassingExec;
 
     fn slices(batches: Vec<RecordBatch>, pace: Pace) -> Slices {
         let input = RecordBatchStreamAdapter::new(small_schema(), stream::iter(batches.into_iter().map(Ok)));
@@ -250,7 +213,7 @@ mod tests {
             let input = RecordBatchStreamAdapter::new(small_schema(), failing);
             let mut slices = Slices::new(Box::pin(input), pace);
             assert!(block_on(slices.next()).unwrap().unwrap_err().to_string().contains("broken"));
-            let plan = SlicesExec::new(memory_plan(&[vec![numbered(2)]], &small_schema()), pace).into_plan();
+            let plan = PassingExec::plan(memory_plan(&[vec![numbered(2)]], &small_schema()), pace);
             assert!(plan.execute(0, task_context(1)).is_ok());
             assert_eq!(plan.maintains_input_order(), [true]);
         }

@@ -21,7 +21,8 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use commands::{backup, calibrate, check, create, demo, device, load, recover, restore, serve, sql, tier, user};
+use commands::backup::{clone, restore};
+use commands::{backup, calibrate, check, create, demo, device, load, recover, serve, sql, tier, user};
 use runtime::runtime;
 
 /// A SQL database for storage that is larger than memory and far away.
@@ -51,6 +52,7 @@ enum Command {
     Recover(recover::Args),
     Backup(backup::Args),
     Restore(restore::Args),
+    Clone(clone::Args),
     Calibrate(calibrate::Args),
     Device(device::Args),
     Tier(tier::Args),
@@ -67,6 +69,7 @@ pub fn run() -> ExitCode {
         Command::Recover(args) => recover::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),
+        Command::Clone(args) => clone::run(&args),
         Command::Calibrate(args) => calibrate::run(&args),
         Command::Device(args) => device::run(&args),
         Command::Tier(args) => tier::run(&args),

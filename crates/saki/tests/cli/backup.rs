@@ -77,6 +77,109 @@ fn a_backup_of_several_devices_becomes_a_database_of_one() {
     assert!(restore(&target, Some(&names[0]), &directory.path().join("gone")).failure().contains("saki backup list"));
 }
 
+fn clone(target: &Path, path: &Path) -> Said {
+    saki([OsStr::new("clone"), "--from".as_ref(), os(target), "--db".as_ref(), os(path)])
+}
+
+fn complete(path: &Path) -> Said {
+    saki([OsStr::new("clone"), "--db".as_ref(), os(path), "--complete".as_ref()])
+}
+
+/// Bytes that a file takes, without its holes.
+fn bytes_taken(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::blocks(&std::fs::metadata(path).unwrap()) * 512
+}
+
+#[test]
+fn a_clone_has_what_the_backup_has_and_fetches_what_is_read() {
+    let (directory, path) = tpch();
+    let (target, cloned) = (directory.path().join("backups"), directory.path().join("cloned"));
+    back_up(&path, &target).answer();
+    let said = clone(&target, &cloned).answer();
+    assert!(said.contains("come when they are first read"), "{said}");
+    let source = directory.path().join("cloned.source");
+    let whole = bytes_taken(&path);
+    assert!(source.exists() && bytes_taken(&cloned) < whole / 2, "{} of {whole}", bytes_taken(&cloned));
+    assert!(clone(&target, &cloned).failure().contains("is there already"));
+    let look_up = "SELECT count(*) AS n FROM nation";
+    assert_eq!(sql(&cloned, look_up).answer(), "n\n25\n");
+    assert!(bytes_taken(&cloned) < whole, "a query of one table fetches some of it");
+    assert_eq!(sql(&cloned, LINES).answer(), lines_expected());
+    // It is changed by itself.
+    sql(&cloned, "DELETE FROM lineitem WHERE l_orderkey % 2 = 0; UPDATE nation SET n_name = lower(n_name)").answer();
+    let changed = "SELECT count(*) AS n, min(n_name) AS name FROM nation";
+    assert_eq!(sql(&cloned, changed).answer(), "n,name\n25,algeria\n");
+    assert_eq!(sql(&path, changed).answer(), "n,name\n25,ALGERIA\n");
+    assert!(complete(&cloned).answer().contains("complete"));
+    assert!(!source.exists());
+    std::fs::remove_dir_all(&target).unwrap();
+    check(&cloned).answer();
+    assert_eq!(sql(&cloned, changed).answer(), "n,name\n25,algeria\n");
+    assert!(complete(&cloned).answer().contains("lacks nothing"));
+    let unsaid = saki([OsStr::new("clone"), "--db".as_ref(), os(&cloned)]);
+    assert!(!unsaid.success && unsaid.errors.contains("--from"), "{}", unsaid.errors);
+}
+
+#[test]
+fn what_a_clone_lacks_and_cannot_have_is_named() {
+    let (directory, path) = tpch();
+    let (target, cloned) = (directory.path().join("backups"), directory.path().join("cloned"));
+    back_up(&path, &target).answer();
+    clone(&target, &cloned).answer();
+    let moved = directory.path().join("moved");
+    std::fs::rename(target.join("objects"), &moved).unwrap();
+    let failed = sql(&cloned, LINES).failure();
+    assert!(failed.contains("the object is missing"), "{failed}");
+    assert!(complete(&cloned).failure().contains("the object is missing"));
+    std::fs::rename(&moved, target.join("objects")).unwrap();
+    assert_eq!(sql(&cloned, LINES).answer(), lines_expected());
+    // Without its source it lacks what nobody knows of: an error, and no wrong row.
+    let other = directory.path().join("other");
+    clone(&target, &other).answer();
+    std::fs::remove_file(directory.path().join("other.source")).unwrap();
+    assert!(!sql(&other, LINES).success);
+    // A source that is damaged is refused.
+    let third = directory.path().join("third");
+    clone(&target, &third).answer();
+    let source = directory.path().join("third.source");
+    let mut bytes = std::fs::read(&source).unwrap();
+    bytes[40] ^= 1;
+    std::fs::write(&source, bytes).unwrap();
+    let failed = sql(&third, LINES).failure();
+    assert!(failed.contains("third.source") && failed.contains("checksum"), "{failed}");
+}
+
+#[test]
+fn a_clone_survives_being_killed_while_it_fetches_and_changes() {
+    let (directory, path) = tpch();
+    let (target, cloned) = (directory.path().join("backups"), directory.path().join("cloned"));
+    back_up(&path, &target).answer();
+    let to = [OsStr::new("clone"), "--from".as_ref(), os(&target), "--db".as_ref(), os(&cloned)];
+    run_and_kill(&to, Duration::from_millis(20));
+    if !cloned.exists() {
+        clone(&target, &cloned).answer();
+    }
+    sql(&cloned, "CREATE TABLE n (i int PRIMARY KEY)").answer();
+    for attempt in 0..kills() {
+        let change = format!(
+            "INSERT INTO n VALUES ({attempt}); UPDATE orders SET o_shippriority = {attempt}; CHECKPOINT; \
+             SELECT count(*) FROM lineitem WHERE l_comment LIKE '%x%'"
+        );
+        let run = [OsStr::new("sql"), "--db".as_ref(), os(&cloned), "-c".as_ref(), change.as_ref()];
+        run_and_kill(&run, Duration::from_millis(30 + 60 * u64::from(attempt)));
+        if attempt % 3 == 2 {
+            let rest = [OsStr::new("clone"), "--db".as_ref(), os(&cloned), "--complete".as_ref()];
+            run_and_kill(&rest, Duration::from_millis(15));
+        }
+        assert_eq!(sql(&cloned, LINES).answer(), lines_expected(), "after {attempt}");
+        let priorities = "SELECT count(DISTINCT o_shippriority) AS n FROM orders";
+        assert_eq!(sql(&cloned, priorities).answer(), "n\n1\n", "after {attempt}");
+    }
+    complete(&cloned).answer();
+    check(&cloned).answer();
+    assert_eq!(sql(&cloned, LINES).answer(), lines_expected());
+}
+
 /// Starts the command and kills it after a while. Whether it was still running.
 fn run_and_kill(arguments: &[&OsStr], after: Duration) -> bool {
     let mut child = command().args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -3,6 +3,7 @@
 mod engine;
 mod restore;
 mod simulated;
+mod thin;
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ use saki_catalog::{Catalog, Result, SharedMap, SqlError};
 
 pub use self::restore::Restore;
 pub use self::simulated::SimStorage;
+pub use self::thin::complete_clone;
 
 impl Database {
     /// Makes an empty database at `path`, a file or a block device, and on the other devices that the options name, and
@@ -42,6 +44,7 @@ impl Database {
         let device = Arc::clone(&devices[0].device);
         let volume_options = VolumeOptions { number: options.volume_number, ..VolumeOptions::new(options.page_size) };
         let volume = Volume::create_on(devices, volume_options)?;
+        thin::forget_source(path.as_ref())?;
         let logs = logs_of(path.as_ref(), &options.open);
         Self::start(path.as_ref(), device, volume, logs, options.open)
     }

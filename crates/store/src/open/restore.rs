@@ -4,6 +4,7 @@
 //! its name; so what an interruption leaves is no database, and the next restoration to the same path takes it away.
 
 use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,11 +13,13 @@ use saki_base::TableId;
 use saki_catalog::{LogState, Result, Sequence, SequencePosition, SqlError};
 use saki_io::Device;
 use saki_mvcc::NewLogs;
+use saki_thin::{Source, path_of};
 use saki_tier::PolicyKind;
 use saki_volume::{Class, Image, Restoration, RestorationWriter};
 
+use super::thin;
 use crate::checkpoint::LogRange;
-use crate::database::devices::{label_of, open_member};
+use crate::database::devices::{label_of, open_bare, open_member};
 use crate::database::{Database, OpenOptions};
 use crate::delta::{LogDirectory, LogStore, range_of};
 
@@ -33,11 +36,12 @@ pub struct Restore {
 }
 
 impl Restore {
-    /// Begins to make a database at `path`, where there is nothing, or a block device without a database.
+    /// Begins to make a database at `path`, where there is nothing, or a block device without a database. With a
+    /// source no chunks are to be written: they come when they are first read, and `path` is no block device.
     ///
     /// # Errors
     /// 58P02 if there is something; of storage.
-    pub fn begin(path: &Path, image: Image, logs: Option<LogRange>) -> Result<Self> {
+    pub fn begin(path: &Path, image: Image, logs: Option<LogRange>, source: Option<&Source>) -> Result<Self> {
         let is_block_device = std::fs::metadata(path).is_ok_and(|found| found.file_type().is_block_device());
         let work = if is_block_device { path.to_owned() } else { suffixed(path, ".restoring") };
         let directory = LogDirectory::beside(path);
@@ -47,13 +51,24 @@ impl Restore {
         }
         if !is_block_device && work.exists() {
             // Whoever is at work on it has it locked.
-            drop(open_member(&work, Class::Standard, &options, false).map_err(SqlError::storage)?);
+            drop(open_bare(&work, &options, false).map_err(SqlError::storage)?);
             remove(&work, &directory)?;
         }
         refuse_existing(Path::new(&directory.name()))?;
+        thin::forget_source(path)?;
+        if let Some(source) = source {
+            if is_block_device {
+                let why = format!("{}: a clone is made as a file, not on a block device", path.display());
+                return Err(SqlError::invalid(why).code("58P02").hint("restore the backup to it"));
+            }
+            thin::reserve(&work, source)?;
+        }
         let device = open_member(&work, Class::Standard, &options, true).map_err(SqlError::storage)?;
         let mut restore =
             Self { path: path.to_owned(), work, directory, restoration: None, logs: None, positions: Vec::new() };
+        if let Some(source) = source {
+            thin::note_source(&restore.work, source)?;
+        }
         let begun = Restoration::begin(device, label_of(path), image);
         restore.restoration = Some(begun?);
         if let Some(range) = logs {
@@ -124,6 +139,8 @@ impl Restore {
         if self.work != self.path {
             // Between the look for it and now somebody may have made one.
             refuse_existing(&self.path)?;
+            // First what it lacks: without that it would be damaged, and a source by itself is in nobody's way.
+            move_source(&self.work, &self.path)?;
             std::fs::rename(&self.work, &self.path).map_err(|error| SqlError::of_file(self.path.display(), error))?;
             self.work.clone_from(&self.path);
         }
@@ -200,7 +217,17 @@ fn remove(work: &Path, directory: &LogDirectory) -> Result<()> {
     if directory.exists() {
         directory.remove()?;
     }
+    thin::forget_source(work)?;
     std::fs::remove_file(work).map_err(|error| SqlError::of_file(work.display(), error))
+}
+
+/// Gives the source of a database, if it has one, the name that goes with another of the database's.
+fn move_source(from: &Path, to: &Path) -> Result<()> {
+    let (from, to) = (path_of(from), path_of(to));
+    match std::fs::rename(&from, &to) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(SqlError::of_file(from.display(), error)),
+        _ => Ok(()),
+    }
 }
 
 /// Makes names of a directory durable.

@@ -280,7 +280,7 @@ fn a_database_of_format_3_is_read_and_goes_on_as_one_of_today() {
 /// Makes the database at `path` from what `db` is just now.
 fn copy(db: &Database, path: &Path) {
     let still = db.still().expect("held");
-    let restore = Restore::begin(path, still.image().image().clone(), still.logs().map(StillLogs::range));
+    let restore = Restore::begin(path, still.image().image().clone(), still.logs().map(StillLogs::range), None);
     let restore = restore.expect("begun");
     let mut slots = HashMap::new();
     for (logs, extent) in still.logs().iter().flat_map(|logs| logs.extents().iter().map(move |extent| (logs, extent))) {
@@ -373,7 +373,7 @@ fn a_restoration_overwrites_nothing_and_leaves_nothing_unfinished() {
     let path = directory.path().join("copy");
     let begin = || {
         let still = bench.db().still().expect("held");
-        Restore::begin(&path, still.image().image().clone(), still.logs().map(StillLogs::range))
+        Restore::begin(&path, still.image().image().clone(), still.logs().map(StillLogs::range), None)
     };
     let names = || std::fs::read_dir(directory.path()).expect("readable").flatten().count();
     drop(begin().expect("begun"));
@@ -405,7 +405,7 @@ fn a_copy_that_lacks_a_piece_of_its_logs_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("copy");
     let still = bench.db().still().expect("held");
-    let restore = Restore::begin(&path, still.image().image().clone(), still.logs().map(StillLogs::range));
+    let restore = Restore::begin(&path, still.image().image().clone(), still.logs().map(StillLogs::range), None);
     let refused = restore.expect("begun").finish().expect_err("there is nothing in the logs");
     assert!(refused.message.contains("log"), "{refused:?}");
     assert!(!path.exists() && !directory.path().join("copy.log").exists());

@@ -4,20 +4,19 @@
 
 use std::sync::Arc;
 
+use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Result, Statistics};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::PlanProperties;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::limit::LocalLimitExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::statistics::StatisticsArgs;
 
-use crate::node::{EachNode, Plan, SakiNode, statistics_of};
+use crate::node::{EachNode, Passing, PassingExec, Plan};
 
-/// Puts [`AlikeExec`] in the place of sorts of rows without columns.
+/// Puts [`Alike`] in the place of sorts of rows without columns.
 pub const ALIKE_ROWS: EachNode = EachNode::new("saki_alike_rows", unsorted);
 
 fn unsorted(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
@@ -35,40 +34,27 @@ fn unsorted(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
         Some(rows) => Arc::new(LocalLimitExec::new(input, rows)),
         None => input,
     };
-    Ok(Transformed::yes(AlikeExec { input, properties: Arc::clone(plan.properties()) }.into_plan()))
+    Ok(Transformed::yes(PassingExec::plan(input, Alike(Arc::clone(plan.properties())))))
 }
 
-/// Its input, in the order that was asked for.
-#[derive(Debug)]
-struct AlikeExec {
-    input: Plan,
-    /// Those of the sort.
-    properties: Arc<PlanProperties>,
-}
+/// Passes rows on as the sort's: they are in the order that was asked for.
+#[derive(Clone, Debug)]
+struct Alike(Arc<PlanProperties>);
 
-impl SakiNode for AlikeExec {
+impl Passing for Alike {
     fn name(&self) -> &'static str {
         "AlikeExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
+    fn pass(&self, rows: SendableRecordBatchStream, _: &TaskContext) -> Result<SendableRecordBatchStream> {
+        Ok(rows)
     }
 
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
+    fn properties(&self, _: &Plan) -> Arc<PlanProperties> {
+        Arc::clone(&self.0)
     }
 
-    fn with_children(&self, children: Vec<Plan>) -> Result<Plan> {
-        let input = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.input));
-        Ok(Self { input, properties: Arc::clone(&self.properties) }.into_plan())
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        self.input.execute(partition, context)
-    }
-
-    fn statistics(&self, _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        statistics_of(self.input.as_ref())
+    fn maintains_input_order(&self) -> bool {
+        false
     }
 }

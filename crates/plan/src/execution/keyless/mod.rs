@@ -21,11 +21,11 @@ use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::joins::{CrossJoinExec, NestedLoopJoinExec};
 
 pub use self::alike::ALIKE_ROWS;
-use self::rows_alone::RowsAloneExec;
-use super::slices::{Pace, SlicesExec};
-use crate::node::{EachNode, Plan, SakiNode, find};
+use self::rows_alone::rows_alone;
+use super::slices::Pace;
+use crate::node::{EachNode, PassingExec, Plan, SakiNode, find};
 
-/// Puts [`SlicesExec`] and [`RowsAloneExec`] around joins without keys.
+/// Puts slices and [`rows_alone`] around joins without keys.
 pub const KEYLESS_JOINS: EachNode = EachNode::new("saki_keyless_joins", stoppable);
 
 fn stoppable(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
@@ -38,15 +38,15 @@ fn stoppable(plan: Plan, _: &ConfigOptions) -> Result<Transformed<Plan>> {
     }
     let [build, probe] = plan.children()[..] else { return Ok(Transformed::no(plan)) };
     if plan.is::<NestedLoopJoinExec>() && !yields(probe) {
-        let children = vec![Arc::clone(build), SlicesExec::new(Arc::clone(probe), Pace::Slices).into_plan()];
+        let children = vec![Arc::clone(build), PassingExec::plan(Arc::clone(probe), Pace::Slices)];
         return replace_children_if_necessary(plan, children).map(Transformed::yes);
     }
     if !plan.is::<CrossJoinExec>() {
         return Ok(Transformed::no(plan));
     }
-    let children = vec![RowsAloneExec::of(build), Arc::clone(probe)];
+    let children = vec![rows_alone(build), Arc::clone(probe)];
     let plan = replace_children_if_necessary(plan, children)?;
-    Ok(Transformed::yes(SlicesExec::new(plan, Pace::Batches).into_plan()))
+    Ok(Transformed::yes(PassingExec::plan(plan, Pace::Batches)))
 }
 
 fn yields(plan: &Plan) -> bool {

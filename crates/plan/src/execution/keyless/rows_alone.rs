@@ -3,64 +3,41 @@
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use datafusion::common::{Result, Statistics};
+use datafusion::common::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_plan::PlanProperties;
-use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::{TryStreamExt, stream};
 
-use crate::node::{Plan, SakiNode, find, passed_on, statistics_of};
+use crate::node::{Passing, PassingExec, Plan, find};
 
 const NAME: &str = "RowsAloneExec";
 
-/// Its input's rows, which have no columns, in one batch for each partition.
-#[derive(Debug)]
-pub struct RowsAloneExec {
-    input: Plan,
-    properties: Arc<PlanProperties>,
-}
+/// Passes rows without columns on, in one batch for each partition.
+#[derive(Clone, Copy, Debug)]
+struct Alone;
 
-impl RowsAloneExec {
-    /// An input's rows; as they come, if they have columns.
-    pub fn of(input: &Plan) -> Plan {
-        match input.schema().fields().is_empty() && find(input.as_ref()).is_none_or(|node| node.name() != NAME) {
-            true => Self { properties: passed_on(input), input: Arc::clone(input) }.into_plan(),
-            false => Arc::clone(input),
-        }
+/// An input's rows; as they come, if they have columns.
+pub fn rows_alone(input: &Plan) -> Plan {
+    match input.schema().fields().is_empty() && find(input.as_ref()).is_none_or(|node| node.name() != NAME) {
+        true => PassingExec::plan(Arc::clone(input), Alone),
+        false => Arc::clone(input),
     }
 }
 
-impl SakiNode for RowsAloneExec {
+impl Passing for Alone {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
-
-    fn with_children(&self, children: Vec<Plan>) -> Result<Plan> {
-        Ok(Self::of(children.first().unwrap_or(&self.input)))
-    }
-
-    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
-        let (input, schema) = (self.input.execute(partition, context)?, self.schema());
+    fn pass(&self, rows: SendableRecordBatchStream, _: &TaskContext) -> Result<SendableRecordBatchStream> {
+        let schema = rows.schema();
+        let of = Arc::clone(&schema);
         let together = async move {
-            let rows = input.try_fold(0_usize, async |rows, batch| Ok(rows.saturating_add(batch.num_rows()))).await?;
+            let rows = rows.try_fold(0_usize, async |rows, batch| Ok(rows.saturating_add(batch.num_rows()))).await?;
             let options = RecordBatchOptions::new().with_row_count(Some(rows));
-            Ok(RecordBatch::try_new_with_options(schema, Vec::new(), &options)?)
+            Ok(RecordBatch::try_new_with_options(of, Vec::new(), &options)?)
         };
-        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), stream::once(together))))
-    }
-
-    /// As many rows as its input has.
-    fn statistics(&self, _: &StatisticsArgs) -> Result<Arc<Statistics>> {
-        statistics_of(self.input.as_ref())
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, stream::once(together))))
     }
 }
 
@@ -77,12 +54,12 @@ mod tests {
         let rows = [batch(3), batch(0), batch(2)];
         let bare: Vec<RecordBatch> = rows.iter().map(|batch| batch.project(&[]).unwrap()).collect();
         let bare = memory_plan(&[bare], &Arc::new(arrow_schema::Schema::empty()));
-        let plan = RowsAloneExec::of(&bare);
+        let plan = rows_alone(&bare);
         let given = block_on(plan.execute(0, task_context(8)).unwrap().collect::<Vec<_>>());
         let given: Vec<usize> = given.into_iter().map(|batch| batch.unwrap().num_rows()).collect();
         assert_eq!(given, [5]);
-        assert!(Arc::ptr_eq(&RowsAloneExec::of(&plan), &plan), "once is enough");
+        assert!(Arc::ptr_eq(&rows_alone(&plan), &plan), "once is enough");
         let with_columns = memory_plan(&[rows.to_vec()], &small_schema());
-        assert!(Arc::ptr_eq(&RowsAloneExec::of(&with_columns), &with_columns));
+        assert!(Arc::ptr_eq(&rows_alone(&with_columns), &with_columns));
     }
 }

@@ -8,7 +8,6 @@ pub mod demo;
 pub mod device;
 pub mod load;
 pub mod recover;
-pub mod restore;
 pub mod serve;
 pub mod sql;
 pub mod tier;

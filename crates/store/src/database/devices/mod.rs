@@ -132,10 +132,28 @@ pub fn finder(path: &Path, options: &OpenOptions) -> FindDevice {
     })
 }
 
-/// Opens one device, waiting a little if it is in use. A fast one is what it is: models are of those that hold homes.
+/// Opens one device, waiting a little if it is in use; with what it lacks behind it, if it is a clone's. A fast one is
+/// what it is: models are of those that hold homes.
 pub fn open_member(
     path: &Path,
     class: Class,
+    options: &OpenOptions,
+    create: bool,
+) -> std::result::Result<Arc<dyn Device>, DeviceError> {
+    let device = open_bare(path, options, create)?;
+    // What is being made lacks nothing, whatever lies beside it.
+    let device = if create { device } else { saki_thin::with_source(path, device)? };
+    let model = options.model.as_deref().filter(|_| class != Class::Fast).map(parse_model).transpose();
+    Ok(match model {
+        Ok(Some(model)) => ModeledDevice::new(device, model),
+        // What is no model is refused before a device is opened.
+        Ok(None) | Err(_) => device,
+    })
+}
+
+/// Opens what is at `path` as it is.
+pub fn open_bare(
+    path: &Path,
     options: &OpenOptions,
     create: bool,
 ) -> std::result::Result<Arc<dyn Device>, DeviceError> {
@@ -143,7 +161,7 @@ pub fn open_member(
         DeviceOptions { backend: options.backend, read_only: options.read_only, direct: options.direct, create };
     let began = Instant::now();
     let mut is_told = false;
-    let device = loop {
+    loop {
         match open_device(path, device_options.clone()) {
             Err(error @ DeviceError::InUse { .. }) if began.elapsed() < IN_USE_PATIENCE => {
                 if !is_told && began.elapsed() > IN_USE_SILENCE {
@@ -152,15 +170,9 @@ pub fn open_member(
                 }
                 std::thread::sleep(IN_USE_PAUSE);
             }
-            opened => break opened?,
+            opened => return opened,
         }
-    };
-    let model = options.model.as_deref().filter(|_| class != Class::Fast).map(parse_model).transpose();
-    Ok(match model {
-        Ok(Some(model)) => ModeledDevice::new(device, model),
-        // What is no model is refused before a device is opened.
-        Ok(None) | Err(_) => device,
-    })
+    }
 }
 
 /// The device that `modeled:…` names.

@@ -1,4 +1,7 @@
-//! `saki backup`
+//! `saki backup`, and what makes databases of backups
+
+pub mod clone;
+pub mod restore;
 
 use std::io;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use saki::backup::{self, Wanted};
 
-use super::backup::show;
+use super::show;
 use crate::cli::failure::Outcome;
 use crate::cli::{moment, progress, size};
 
@@ -35,11 +35,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let bar = progress::steps("restoring", 1);
     let stop = backup::Stop::default();
-    let wanted = match (&args.backup, args.until) {
-        (_, Some(until)) => Wanted::Until(until),
-        (Some(name), None) => Wanted::Backup(name),
-        (None, None) => Wanted::Newest,
-    };
+    let wanted = Wanted::of(args.backup.as_deref(), args.until);
     let restored = backup::restore(&args.from, wanted, &args.db, &stop, &|at| show(&bar, at));
     bar.finish_and_clear();
     let report = restored?;
