@@ -117,7 +117,7 @@ fn a_clone_has_what_the_backup_has_and_fetches_what_is_read() {
     assert_eq!(sql(&cloned, changed).answer(), "n,name\n25,algeria\n");
     assert!(complete(&cloned).answer().contains("lacks nothing"));
     let unsaid = saki([OsStr::new("clone"), "--db".as_ref(), os(&cloned)]);
-    assert!(!unsaid.success && unsaid.errors.contains("--from"), "{}", unsaid.errors);
+    assert!(!unsaid.success && unsaid.err.contains("--from"), "{}", unsaid.err);
 }
 
 #[test]
