@@ -40,11 +40,12 @@ use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualifie
 use self::syntax::Syntax;
 pub use self::syntax::name_of;
 pub use self::text::conflict::conflict_keys;
+pub use self::text::merge::{MergedAs, MergedRow, WhenClause, when_clauses};
 pub use self::text::overriding::Overriding;
 pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::{kept_weight, weight};
-use self::text::{chains, conflict, continued, deferrable, depth, identity, isnull, key_locks, overriding};
+use self::text::{chains, conflict, continued, deferrable, depth, identity, isnull, key_locks, merge, overriding};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,
     SetConstraints, is_move, without_passwords,
@@ -163,6 +164,9 @@ fn retold(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     if has(&tokens, "key") && has(&tokens, "for") {
         tokens = key_locks::as_plain(tokens);
+    }
+    if has(&tokens, "merge") {
+        tokens = merge::as_known(tokens);
     }
     if has(&tokens, "overriding") {
         tokens = overriding::as_partition(tokens);

@@ -21,13 +21,15 @@ use saki_catalog::{Result, SqlError};
 pub fn put_in_place(statement: Statement) -> Result<Statement> {
     let Statement::Statement(inner) = statement else { return Ok(statement) };
     let ast::Statement::Query(mut query) = *inner else { return Ok(Statement::Statement(inner)) };
-    let changes = |query: &Query| matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_));
+    let changes = |query: &Query| {
+        matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
+    };
     let is_plain = |with: &With| !with.cte_tables.iter().any(|table| changes(&table.query));
     let Some(with) = query.with.take_if(|with| is_plain(with)) else {
         return Ok(Statement::Statement(Box::new(ast::Statement::Query(query))));
     };
     match *query.body {
-        SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => {
+        SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) | SetExpr::Merge(change) => {
             Ok(Statement::Statement(Box::new(replaced(change, &with)?)))
         }
         body => {
@@ -57,10 +59,11 @@ fn replaced(mut change: ast::Statement, with: &With) -> Result<ast::Statement> {
     Ok(change)
 }
 
-/// The tables that an UPDATE or a DELETE changes.
+/// The tables that an UPDATE, a DELETE or a MERGE changes.
 fn targets(change: &mut ast::Statement) -> Vec<&mut TableFactor> {
     match change {
         ast::Statement::Update(update) => vec![&mut update.table.relation],
+        ast::Statement::Merge(merge) => vec![&mut merge.table],
         ast::Statement::Delete(delete) => match &mut delete.from {
             FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from) => {
                 from.iter_mut().map(|table| &mut table.relation).collect()

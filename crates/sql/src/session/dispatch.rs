@@ -118,6 +118,7 @@ impl Session {
             Sql::Insert(insert) => dml::insert(cx, insert).await,
             Sql::Update(update) => dml::update(cx, update).await,
             Sql::Delete(delete) => dml::delete(cx, delete).await,
+            Sql::Merge(merge) => dml::merge(cx, merge).await,
             Sql::Copy { .. } => copy::copy(cx, parsed).await,
 
             Sql::CreateTable(create) => {
@@ -165,8 +166,6 @@ impl Session {
             Sql::Reset(reset) => parameters::reset(self, &reset.reset),
             Sql::ShowVariable { variable } => parameters::show(self, &variable),
 
-            Sql::Merge(_) => Err(SqlError::unsupported("MERGE is not supported")
-                .hint("INSERT … ON CONFLICT DO UPDATE, UPDATE and DELETE are")),
             other => Err(unsupported(&other)),
         }
     }

@@ -7,7 +7,7 @@ use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, Assignment, AssignmentTarget, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias,
+    self, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias,
     TableFactor, TableWithJoins,
 };
 
@@ -89,38 +89,12 @@ pub fn relation(name: &str, alias: Option<&Ident>) -> Result<TableWithJoins> {
     Ok(relation)
 }
 
-/// What SET assigns: a column of the table each, and its new value; `None` for DEFAULT.
-pub fn assignments(table: &Table, list: &[Assignment]) -> Result<Vec<(usize, Option<Expr>)>> {
-    let mut assigned: Vec<(usize, Option<Expr>)> = Vec::new();
-    for Assignment { target, value } in list {
-        let pairs: Vec<(&ObjectName, &Expr)> = match (target, value) {
-            (AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
-            (AssignmentTarget::Tuple(names), Expr::Tuple(values)) if names.len() == values.len() => {
-                names.iter().zip(values).collect()
-            }
-            (AssignmentTarget::Tuple(_), _) => {
-                return Err(SqlError::unsupported(format!("SET {target} = {value} is not supported"))
-                    .hint("give as many values as columns, or set each column by itself"));
-            }
-        };
-        for (name, value) in pairs {
-            let (name, position) = object_name(name)?;
-            let column = table.column(&name).ok_or_else(|| {
-                SqlError::invalid(format!("table {} has no column {name:?}", table.name)).code("42703").at(position)
-            })?;
-            if assigned.iter().any(|(other, _)| *other == column) {
-                return Err(SqlError::invalid(format!("column {name:?} is set twice")).code("42601").at(position));
-            }
-            assigned.push((column, (!is_default(value)).then(|| value.clone())));
-        }
-    }
-    Ok(assigned)
-}
-
-/// Whether a value is the keyword DEFAULT.
-fn is_default(value: &Expr) -> bool {
-    let Expr::Identifier(name) = value else { return false };
-    name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default")
+/// The source of a MERGE beside the rows of the table that it meets; `is_outer`: rows of the source that meet none, too.
+pub fn merged(merge: &ast::Merge, is_outer: bool) -> TableWithJoins {
+    let on = JoinConstraint::On(Expr::clone(&merge.on));
+    let join_operator = if is_outer { JoinOperator::LeftOuter(on) } else { JoinOperator::Inner(on) };
+    let joins = vec![Join { relation: merge.table.clone(), global: false, join_operator }];
+    TableWithJoins { relation: merge.source.clone(), joins }
 }
 
 /// Rows as a table that a query can name.
