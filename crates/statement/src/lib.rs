@@ -51,6 +51,7 @@ pub use self::utility::{
     SetConstraints, is_move, without_passwords,
 };
 pub use expression::{as_kept, call, column_name, columns_named, quoted, take};
+pub use with::{ChangingWith, NamedChange, changes_of};
 
 /// The statement, and the procedure as which it is read.
 pub const CHECKPOINT: &str = "checkpoint";
@@ -72,10 +73,14 @@ fn read(sql: &str) -> Result<Vec<Statement>> {
     let dialect = Syntax;
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(ParserError::from)?;
     let links = depth::links_of(&tokens)?;
+    let has_with = has(&tokens, "with");
     let mut parser = DFParserBuilder::new("").with_dialect(&dialect).build()?;
     parser.parser = Parser::new(&dialect).with_tokens_with_locations(retold(continued::joined(tokens)?));
     let statements = read_all(&mut parser)?;
     let mut statements = statements.into_iter().map(with::put_in_place).collect::<Result<Vec<_>>>()?;
+    if has_with {
+        statements.iter().try_for_each(with::refuse_changes_within)?;
+    }
     if links > LINKS_UNSEEN {
         statements.iter_mut().for_each(chains::balance);
         statements.iter().try_for_each(depth::refuse)?;

@@ -21,6 +21,7 @@ mod planned;
 mod query;
 mod rows;
 mod update;
+mod with;
 
 pub use addition::write_stream;
 pub use bulk::bulk_load;
@@ -33,3 +34,4 @@ pub use merge::merge;
 pub use query::explain_change;
 pub use rows::{RowWriter, check_deferred, related, see_to};
 pub use update::update;
+pub use with::change_with;

@@ -8,13 +8,16 @@ use super::parameters::placeholder;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::statement::Parsed;
 use saki_postgres::dialect::row_values;
-use saki_postgres::statement::{MergedAs, name_of, object_name, parse, quoted, when_clauses};
+use saki_postgres::statement::{ChangingWith, MergedAs, name_of, object_name, parse, quoted, when_clauses};
 
 /// A query that has the statement's parameters beside the expressions that give them their types.
 pub fn probe(parsed: &Parsed, catalog: &Catalog) -> Option<Parsed> {
     let Parsed(Statement::Statement(statement), _) = parsed else { return None };
     let sql = match statement.as_ref() {
-        ast::Statement::Query(_) => return Some(parsed.clone()),
+        ast::Statement::Query(query) => match ChangingWith::probing(query).ok()? {
+            Some(with) => changing_probe(with, catalog),
+            None => return Some(parsed.clone()),
+        },
         ast::Statement::Explain { statement, .. } => statement.to_string(),
         ast::Statement::Insert(insert) => insert_probe(insert, catalog)?,
         ast::Statement::Update(update) => {
@@ -26,6 +29,16 @@ pub fn probe(parsed: &Parsed, catalog: &Catalog) -> Option<Parsed> {
         _ => return None,
     };
     Some(Parsed::made(parse(&sql).ok()?.pop()?))
+}
+
+/// A query over the probes of all statements.
+fn changing_probe(with: ChangingWith, catalog: &Catalog) -> String {
+    let statements = with.changes.into_iter().map(|change| change.statement).chain([with.main]);
+    let probes = statements.filter_map(|statement| {
+        let Parsed(probe, _) = probe(&Parsed::made(Statement::Statement(Box::new(statement))), catalog)?;
+        Some(format!("EXISTS ({probe})"))
+    });
+    format!("SELECT {}", probes.collect::<Vec<_>>().join(", "))
 }
 
 /// Values of clauses about rows that have met, and in a query over the source alone those of the others.

@@ -1,19 +1,16 @@
 //! Rows of the source, beside the rows of the table that they have met, and the clauses that they are for.
 
-use std::sync::Arc;
-
 use arrow::compute::{filter_record_batch, is_not_null, not, take_record_batch};
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{RecordBatch, UInt32Array};
-use arrow_schema::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, SelectItem, SelectItemQualifiedWildcardKind, TableWithJoins,
 };
 
 use super::super::query::{
-    Target, merged, named, old_columns, ordinal_item, ordinals_of, relation, same_ordinal, select, stand_in,
-    table_batch, with_ordinals,
+    Target, distinctly_named, merged, named, old_columns, ordinal_item, ordinals_of, relation, same_ordinal, select,
+    stand_in, table_batch, with_ordinals,
 };
 use super::statement::Merge;
 use saki_catalog::{ROW_ID, Result, SqlError, Table};
@@ -60,7 +57,7 @@ impl<'m> Met<'m> {
         let is_alone = (!has(true)).then(|| Expr::IsNull(Box::new(target.column(mark))));
         let query = select(items, vec![merged(&merge.merge, has(false))], is_alone)?;
         let found = cx.rows_of(&env.with_row_id(table), query).await?;
-        let found = with_own_names(&found, first_of_source)?;
+        let found = distinctly_named(&found, first_of_source)?;
         let is_matched = is_not_null(found.column(place))?;
         let met = |is_matched, found| Self { is_matched, found, first_of_source, target, source, table };
         let mut all = Vec::new();
@@ -154,18 +151,4 @@ impl<'m> Met<'m> {
         }
         Ok(env.with_stand_ins(stand_ins))
     }
-}
-
-/// Columns of the source that share a name, which nothing can mean, under names that nobody writes.
-fn with_own_names(found: &RecordBatch, first: usize) -> Result<RecordBatch> {
-    let schema = found.schema();
-    let fields: Vec<Arc<Field>> = schema.fields().iter().cloned().collect();
-    let is_shared = |name: &String| fields[first..].iter().filter(|field| field.name() == name).count() > 1;
-    let own = |(place, field): (usize, &Arc<Field>)| match place >= first && is_shared(field.name()) {
-        true => Arc::new(field.as_ref().clone().with_name(format!("{} of {place}", field.name()))),
-        false => Arc::clone(field),
-    };
-    let named: Vec<Arc<Field>> = fields.iter().enumerate().map(own).collect();
-    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(found.num_rows()));
-    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(named)), found.columns().to_vec(), &options)?)
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::sql::parser::Statement;
@@ -100,6 +101,20 @@ pub fn merged(merge: &ast::Merge, is_outer: bool) -> TableWithJoins {
 /// Rows as a table that a query can name.
 pub fn stand_in(batch: RecordBatch) -> Result<Arc<dyn TableProvider>> {
     Ok(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?))
+}
+
+/// Rows of which columns from `first` on that share a name, so that it means none of them, have names that nobody
+/// writes.
+pub fn distinctly_named(batch: &RecordBatch, first: usize) -> Result<RecordBatch> {
+    let schema = batch.schema();
+    let of_name = |name: &String| schema.fields()[first..].iter().filter(|field| field.name() == name).count();
+    let own = |(place, field): (usize, &Arc<Field>)| match place >= first && of_name(field.name()) > 1 {
+        true => Arc::new(field.as_ref().clone().with_name(format!("{} of {place}", field.name()))),
+        false => Arc::clone(field),
+    };
+    let named: Vec<Arc<Field>> = schema.fields().iter().enumerate().map(own).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(named)), batch.columns().to_vec(), &options)?)
 }
 
 /// How many columns a query gives.
