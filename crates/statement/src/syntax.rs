@@ -156,8 +156,7 @@ fn between(parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, ParserEr
             if is_large {
                 return Err(ParserError::RecursionLimitExceeded);
             }
-            let turned =
-                Expr::Between { expr: expr.clone(), negated, low: high.clone(), high: low.clone() };
+            let turned = Expr::Between { expr: expr.clone(), negated, low: high.clone(), high: low.clone() };
             let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
             let between = Expr::Between { expr, negated, low, high };
             let both = Expr::BinaryOp { left: Box::new(between), op, right: Box::new(turned) };
