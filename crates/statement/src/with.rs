@@ -14,7 +14,6 @@ use datafusion::sql::sqlparser::ast::{
     Visitor, VisitorMut, With,
 };
 
-use crate::position_of;
 use crate::syntax::{Syntax, name_of};
 use crate::walk::{walk, walk_mut};
 use datafusion::sql::sqlparser::parser::Parser;
@@ -305,7 +304,7 @@ impl VisitorMut for Places<'_> {
         }
         if self.silent.contains(&called) {
             let message = format!("WITH query {called:?} does not have a RETURNING clause");
-            return ControlFlow::Break(SqlError::unsupported(message).at(position_of(ident)));
+            return ControlFlow::Break(SqlError::unsupported(message));
         }
         if !self.names.contains(&called) {
             return ControlFlow::Continue(());
