@@ -40,16 +40,18 @@ use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualifie
 use self::syntax::Syntax;
 pub use self::syntax::name_of;
 pub use self::text::conflict::conflict_keys;
+pub use self::text::merge::{MergedAs, MergedRow, WhenClause, when_clauses};
 pub use self::text::overriding::Overriding;
 pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::{kept_weight, weight};
-use self::text::{chains, conflict, continued, deferrable, depth, identity, isnull, key_locks, overriding};
+use self::text::{chains, conflict, continued, deferrable, depth, identity, isnull, key_locks, merge, overriding};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,
     SetConstraints, is_move, without_passwords,
 };
 pub use expression::{as_kept, call, column_name, columns_named, quoted, take};
+pub use with::{ChangingWith, NamedChange, changes_of};
 
 /// The statement, and the procedure as which it is read.
 pub const CHECKPOINT: &str = "checkpoint";
@@ -71,10 +73,14 @@ fn read(sql: &str) -> Result<Vec<Statement>> {
     let dialect = Syntax;
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(ParserError::from)?;
     let links = depth::links_of(&tokens)?;
+    let has_with = has(&tokens, "with");
     let mut parser = DFParserBuilder::new("").with_dialect(&dialect).build()?;
     parser.parser = Parser::new(&dialect).with_tokens_with_locations(retold(continued::joined(tokens)?));
     let statements = read_all(&mut parser)?;
     let mut statements = statements.into_iter().map(with::put_in_place).collect::<Result<Vec<_>>>()?;
+    if has_with {
+        statements.iter().try_for_each(with::refuse_changes_within)?;
+    }
     if links > LINKS_UNSEEN {
         statements.iter_mut().for_each(chains::balance);
         statements.iter().try_for_each(depth::refuse)?;
@@ -163,6 +169,9 @@ fn retold(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     if has(&tokens, "key") && has(&tokens, "for") {
         tokens = key_locks::as_plain(tokens);
+    }
+    if has(&tokens, "merge") {
+        tokens = merge::as_known(tokens);
     }
     if has(&tokens, "overriding") {
         tokens = overriding::as_partition(tokens);

@@ -1,12 +1,15 @@
 //! The syntax that the parser is told to read.
 
 use std::any::TypeId;
+use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
+
+use crate::walk::walk_expressions;
 
 /// PostgreSQL's syntax, but that names of arguments are identifiers: `f(a => 1)`. Were they expressions, the parser
 /// would read every argument once as a name and once more as a value, and calls in calls would take twice as long for
@@ -56,6 +59,9 @@ impl Dialect for Syntax {
 
     /// The right side of IS DISTINCT FROM ends before AND, where the parser would go on to the end of the condition.
     fn parse_infix(&self, parser: &mut Parser<'_>, left: &Expr, _: u8) -> Option<Result<Expr, ParserError>> {
+        if let Some(read) = between(parser, left).or_else(|| among(parser, left)) {
+            return Some(read);
+        }
         let is_negated = if parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
             false
         } else if parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]) {
@@ -124,6 +130,91 @@ impl Dialect for Syntax {
         supports_string_escape_constant() -> bool;
         supports_unicode_string_literal() -> bool;
         supports_xml_expressions() -> bool;
+    }
+}
+
+/// Nodes of an operand of BETWEEN SYMMETRIC at most: it stands twice in what that means.
+const DOUBLED_MAX: usize = 1_000;
+/// Tokens within which the first bracket of an IN list has to end for its kind to be told.
+const BRACKET_TOKENS: usize = 1_000;
+
+/// `[NOT] BETWEEN SYMMETRIC low AND high`, which the parser does not know: between them, or the other way round.
+fn between(parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, ParserError>> {
+    let keyword = |at: usize| keyword_at(parser, at);
+    let at = usize::from(keyword(0) == Keyword::NOT);
+    let is_symmetric = match (keyword(at), keyword(at + 1)) {
+        (Keyword::BETWEEN, Keyword::SYMMETRIC) => true,
+        (Keyword::BETWEEN, Keyword::ASYMMETRIC) => false,
+        _ => return None,
+    };
+    for _ in 0..at + 2 {
+        parser.advance_token();
+    }
+    Some(parser.parse_between(left.clone(), at == 1).and_then(|between| match between {
+        Expr::Between { expr, negated, low, high } if is_symmetric => {
+            let is_large = [&expr, &low, &high].iter().any(|operand| is_large(operand));
+            if is_large {
+                return Err(ParserError::RecursionLimitExceeded);
+            }
+            let turned = Expr::Between { expr: expr.clone(), negated, low: high.clone(), high: low.clone() };
+            let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+            let between = Expr::Between { expr, negated, low, high };
+            let both = Expr::BinaryOp { left: Box::new(between), op, right: Box::new(turned) };
+            Ok(Expr::Nested(Box::new(both)))
+        }
+        other => Ok(other),
+    }))
+}
+
+fn is_large(expr: &Expr) -> bool {
+    let mut left = DOUBLED_MAX;
+    let walked = walk_expressions(expr, |_| {
+        left -= 1;
+        if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    walked.is_break()
+}
+
+/// `[NOT] IN ((SELECT 1), 2)`: a list whose first value is a query, which the parser takes for the query that follows
+/// IN.
+fn among(parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, ParserError>> {
+    let at = usize::from(keyword_at(parser, 0) == Keyword::NOT);
+    let token = |at: usize| parser.peek_nth_token_ref(at).token.clone();
+    let is_open = keyword_at(parser, at) == Keyword::IN && token(at + 1) == Token::LParen;
+    if !is_open || token(at + 2) != Token::LParen || !begins_query(parser, at + 3) {
+        return None;
+    }
+    let mut depth = 0_usize;
+    let end = (at + 2..at + BRACKET_TOKENS).find(|at| {
+        match parser.peek_nth_token_ref(*at).token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    if token(end + 1) != Token::Comma {
+        return None;
+    }
+    for _ in 0..at + 2 {
+        parser.advance_token();
+    }
+    let list = parser.parse_comma_separated(Parser::parse_expr);
+    Some(list.and_then(|list| {
+        parser.expect_token(&Token::RParen)?;
+        Ok(Expr::InList { expr: Box::new(left.clone()), list, negated: at == 1 })
+    }))
+}
+
+fn begins_query(parser: &Parser<'_>, at: usize) -> bool {
+    matches!(keyword_at(parser, at), Keyword::SELECT | Keyword::WITH | Keyword::VALUES)
+        || parser.peek_nth_token_ref(at).token == Token::LParen
+}
+
+fn keyword_at(parser: &Parser<'_>, at: usize) -> Keyword {
+    match &parser.peek_nth_token_ref(at).token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
     }
 }
 
@@ -217,6 +308,41 @@ mod tests {
                 ("a IS NOT DISTINCT FROM b = c OR d", "((a IS NOT DISTINCT FROM (b = c)) OR d)"),
             ],
             |text| bracketed(&parse_expression(text).unwrap()),
+        );
+    }
+
+    #[test]
+    fn bounds_may_stand_the_other_way_round() {
+        check(
+            &[
+                ("a BETWEEN SYMMETRIC 3 AND 1", "(a BETWEEN 3 AND 1 OR a BETWEEN 1 AND 3)"),
+                ("a NOT BETWEEN SYMMETRIC b AND 1", "(a NOT BETWEEN b AND 1 AND a NOT BETWEEN 1 AND b)"),
+                ("a BETWEEN ASYMMETRIC 1 AND 3 AND c", "a BETWEEN 1 AND 3 AND c"),
+                ("a BETWEEN SYMMETRIC 3 AND 1 OR c", "(a BETWEEN 3 AND 1 OR a BETWEEN 1 AND 3) OR c"),
+            ],
+            |text| parse_expression(text).unwrap().to_string(),
+        );
+        let nested = |depth: usize| {
+            let open = "(".repeat(depth);
+            let closed = " BETWEEN SYMMETRIC true AND false)".repeat(depth);
+            crate::parse(&format!("SELECT {open}true{closed}"))
+        };
+        nested(5).unwrap();
+        assert_eq!(nested(40).unwrap_err().sqlstate(), "54001", "each stands twice in the next");
+    }
+
+    #[test]
+    fn a_list_may_begin_with_a_query() {
+        check(
+            &[
+                ("a IN ((SELECT 1), 2)", "a IN ((SELECT 1), 2)"),
+                ("a NOT IN ((VALUES (1)), (SELECT 2)) AND b", "a NOT IN ((VALUES (1)), (SELECT 2)) AND b"),
+                ("a IN ((SELECT 1))", "a IN ((SELECT 1))"),
+                ("(SELECT 1) IN (1, 2)", "(SELECT 1) IN (1, 2)"),
+                ("(a, b) IN ((1, 2), (3, 4))", "(a, b) IN ((1, 2), (3, 4))"),
+                ("(SELECT 1) IN ((SELECT 2) UNION SELECT 3)", "(SELECT 1) IN ((SELECT 2) UNION SELECT 3)"),
+            ],
+            |text| parse_expression(text).unwrap().to_string(),
         );
     }
 

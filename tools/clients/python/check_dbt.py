@@ -62,7 +62,7 @@ def twice():
     with tempfile.TemporaryDirectory() as directory:
         dbt = Project(directory)
         equal(dbt.succeeds("seed"), {"raw_customers", "raw_orders"})
-        equal(dbt.succeeds("run"), {"customers", "totals", "added", "appended"})
+        equal(dbt.succeeds("run"), {"customers", "totals", "added", "appended", "merged"})
         equal(len(dbt.succeeds("test")), 5)
         equal(execute("SELECT name, orders, total::float FROM dbt_shop.totals ORDER BY customer_id"),
               [("Sei", 2, 30.5), ("Murasaki", 2, 8.25), ("Ono", 0, 0.0), ("Izumi", 1, 100.0)])
@@ -76,6 +76,7 @@ def twice():
         dbt.succeeds("snapshot")
         equal(execute("SELECT count(*), max(id) FROM dbt_shop.added"), [(6, 6)])
         equal(execute("SELECT count(*), max(id) FROM dbt_shop.appended"), [(6, 6)])
+        equal(execute("SELECT count(*), max(id) FROM dbt_shop.merged"), [(6, 6)])
         equal(execute("SELECT country, dbt_valid_to IS NULL FROM dbt_shop.history WHERE id = 4 ORDER BY 2"),
               [("FR", False), ("JP", True)])
 

@@ -302,7 +302,7 @@ def sqlstates():
             ("22007", "SELECT 'abc'::date"),
             ("22012", "SELECT 1/0"),
             ("21000", "SELECT (SELECT i FROM generate_series(1, 2) AS g(i))"),
-            ("0A000", "MERGE INTO py_errors USING py_errors AS other ON false WHEN MATCHED THEN DELETE"),
+            ("0A000", "CREATE VIEW py_gone AS WITH q AS (DELETE FROM py_errors RETURNING id) SELECT id FROM q"),
         ):
             found = raises(psycopg.Error, connection.execute, statement).sqlstate
             if found != state:

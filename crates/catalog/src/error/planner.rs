@@ -173,7 +173,11 @@ impl From<ParserError> for SqlError {
     fn from(error: ParserError) -> Self {
         let text = clean(&error.to_string());
         let (message, position) = take_position(&text);
-        Self { position, ..Self::new(ErrorKind::Syntax, message) }
+        let refused = Self { position, ..Self::new(ErrorKind::Syntax, message) };
+        match error {
+            ParserError::RecursionLimitExceeded => refused.code("54001"),
+            _ => refused,
+        }
     }
 }
 

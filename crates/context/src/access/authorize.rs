@@ -12,7 +12,7 @@ use saki_catalog::{Catalog, Demand, Demanded, ObjectId, ObjectKind, Privilege, P
 use saki_parameters::is_temporary;
 use saki_plan::Asking;
 use saki_postgres::RelationName;
-use saki_postgres::statement::{CHECKPOINT, LockTable, name_of, object_name};
+use saki_postgres::statement::{CHECKPOINT, LockTable, MergedAs, name_of, object_name, when_clauses};
 use saki_store::locks::LockMode;
 
 /// A role, and the catalog in which it is asked what it may.
@@ -107,6 +107,7 @@ pub async fn authorize(cx: &StatementContext<'_>, statement: &Statement) -> Resu
         Statement::Insert(insert) => authorize_insert(cx, &asked, insert).await,
         Statement::Update(update) => authorize_update(cx, &asked, update).await,
         Statement::Delete(delete) => authorize_delete(cx, &asked, delete).await,
+        Statement::Merge(merge) => authorize_merge(cx, &asked, merge).await,
         Statement::Copy { source, to, target, .. } => {
             match target {
                 ast::CopyTarget::File { .. } if *to => expect_file_role(&asked, RoleId::WRITE_SERVER_FILES)?,
@@ -317,6 +318,43 @@ async fn authorize_delete(cx: &StatementContext<'_>, asked: &Asked<'_>, delete: 
     };
     match probe::select(&items, &from, delete.selection.as_ref()) {
         Some(sql) => probe::expect_readable(cx, Some(table.id.into()), &sql).await,
+        None => Ok(()),
+    }
+}
+
+/// What each clause does, and the columns that they and the condition read.
+async fn authorize_merge(cx: &StatementContext<'_>, asked: &Asked<'_>, merge: &ast::Merge) -> Result<()> {
+    let TableFactor::Table { name, .. } = &merge.table else { return Ok(()) };
+    let Some(table) = asked.table(&object_name(name)?.0) else {
+        return asked.relation(name, Demanded::Any(Privilege::Update.into()));
+    };
+    let last = |name: &ObjectName| name.0.last().and_then(|part| part.as_ident()).map(name_of);
+    let (mut of_both, mut of_source) = (Vec::new(), Vec::new());
+    for clause in when_clauses(merge)? {
+        let items = if clause.is_matched { &mut of_both } else { &mut of_source };
+        items.extend(clause.condition.map(|condition| format!("({condition})")));
+        match clause.action {
+            MergedAs::Nothing => {}
+            MergedAs::Delete => asked.relation(name, Demanded::Any(Privilege::Delete.into()))?,
+            MergedAs::Update(assignments) => {
+                let written = probe::ids_of(table, probe::targets(assignments).into_iter());
+                asked.relation(name, Demanded::Columns(Privilege::Update, written))?;
+                items.extend(probe::assigned(assignments));
+            }
+            MergedAs::Insert(row) => {
+                let columns: Vec<String> = row.columns.iter().filter_map(last).collect();
+                insertable(asked, name, &columns)?;
+                items.extend(probe::values(row.values.unwrap_or_default()));
+            }
+        }
+    }
+    let target = Some(table.id.into());
+    let both = format!("{}, {}", merge.source, merge.table);
+    if let Some(sql) = probe::select(&of_both, &both, Some(&merge.on)) {
+        probe::expect_readable(cx, target, &sql).await?;
+    }
+    match probe::select(&of_source, &merge.source.to_string(), None) {
+        Some(sql) => probe::expect_readable(cx, target, &sql).await,
         None => Ok(()),
     }
 }

@@ -9,6 +9,7 @@ use crate::context::StatementContext;
 use crate::demands::Demands;
 use crate::planner::logical_plan;
 use saki_catalog::{Catalog, ObjectId, Result, SqlError, Table};
+use saki_postgres::dialect::row_values;
 use saki_postgres::statement::walk::walk_expressions;
 use saki_postgres::statement::{has_subquery, name_of, parse};
 
@@ -47,11 +48,21 @@ pub fn select(items: &[String], from: &str, condition: Option<&Expr>) -> Option<
 
 /// Values that are assigned, as items of a query.
 pub fn assigned(assignments: &[ast::Assignment]) -> Vec<String> {
-    let values = assignments.iter().flat_map(|assignment| match &assignment.value {
-        Expr::Tuple(values) => values.iter().collect(),
-        value => vec![value],
+    let values = assignments.iter().flat_map(|assignment| match (&assignment.target, row_values(&assignment.value)) {
+        (ast::AssignmentTarget::Tuple(_), Some(values)) => values,
+        _ => vec![&assignment.value],
     });
-    values.filter(|value| !is_default(value)).map(|value| format!("({value})")).collect()
+    let item = |value: &Expr| match value {
+        // It may have several columns.
+        Expr::Subquery(query) => format!("EXISTS ({query})"),
+        value => format!("({value})"),
+    };
+    values.filter(|value| !is_default(value)).map(item).collect()
+}
+
+/// Values of a row that is inserted, as items of a query.
+pub fn values(row: &[Expr]) -> Vec<String> {
+    row.iter().filter(|value| !is_default(value)).map(|value| format!("({value})")).collect()
 }
 
 fn is_default(value: &Expr) -> bool {

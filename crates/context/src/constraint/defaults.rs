@@ -76,6 +76,32 @@ impl<'t> Defaults<'t> {
         values_of(&mut query.clone()).and_then(|values| values.rows.first().map(|row| row.content.len()))
     }
 
+    /// What fills the columns of a row that gives values for some, one at least; `None`: DEFAULT.
+    ///
+    /// # Errors
+    /// 428C9 for a value for a GENERATED ALWAYS column.
+    pub fn filled(&self, given: Vec<(usize, Option<Expr>)>) -> Result<Vec<(usize, Expr)>> {
+        let mut filled = Vec::with_capacity(given.len());
+        for (position, value) in given {
+            match value {
+                Some(_) if self.refuses_values(position) => return Err(self.refused(position)),
+                Some(value) if !self.passes_over(position) => filled.push((position, value)),
+                _ => filled.push((position, self.value(position)?)),
+            }
+        }
+        for position in 0..self.table.columns.len() {
+            if filled.iter().all(|(other, _)| *other != position)
+                && let Some(expression) = self.expression(position)?
+            {
+                filled.push((position, expression));
+            }
+        }
+        if filled.is_empty() {
+            filled.push((0, self.value(0)?));
+        }
+        Ok(filled)
+    }
+
     /// INSERT … DEFAULT VALUES: a row of defaults.
     pub fn row(&self) -> Result<(Query, Vec<usize>)> {
         let all: Vec<usize> = (0..self.table.width()).collect();

@@ -109,6 +109,7 @@ impl Planner {
         sequence::register(&context, sequences);
         sleep::register(&context);
         names.plan_views_by(context.state_weak_ref());
+        names.read_sequences_of(db.store());
         let (plans, memory) = (Arc::clone(&db.plans), Arc::clone(&db.memory));
         let (planning, demands, contexts) = Default::default();
         let parameters = Arc::clone(system.parameters());

@@ -2,7 +2,7 @@
 //! schemas.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use datafusion::catalog::view::ViewTable;
@@ -13,9 +13,11 @@ use saki_base::TableId;
 use saki_catalog::{Catalog, PUBLIC, RelationKind, SqlError, Table, View, qualified};
 use saki_plan::{HiddenKey, QueryEnv, SnapshotTable, once};
 use saki_postgres::dialect;
+use saki_store::Database;
 use saki_system::{SystemCatalog, SystemSchema};
 
 use super::hidden;
+use super::sequence::relation_of;
 use crate::view;
 
 /// Views that the statement has named, all of which are known not to be nested too deep; with their plans, if others
@@ -32,6 +34,8 @@ pub struct PublicSchema {
     /// Hidden columns of tables that the statement has named.
     hidden: Mutex<BTreeMap<TableId, Arc<[HiddenKey]>>>,
     external: RwLock<BTreeMap<String, Arc<dyn TableProvider>>>,
+    /// Where sequences say how far they have come.
+    store: RwLock<Weak<Database>>,
 }
 
 impl PublicSchema {
@@ -51,6 +55,11 @@ impl PublicSchema {
     fn forget(&self) {
         self.views.lock().clear();
         self.hidden.lock().clear();
+    }
+
+    /// Whose sequences are relations.
+    pub fn read_sequences_of(&self, store: &Arc<Database>) {
+        *self.store.write() = Arc::downgrade(store);
     }
 
     /// Whose functions and settings the queries of views are planned with.
@@ -139,6 +148,11 @@ impl SchemaProvider for PublicSchema {
             }
             return Ok(Some(self.planned(&env.generation.catalog, view).await?));
         }
+        if let Some(sequence) = env.generation.catalog.sequence(name) {
+            let store = self.store.read().upgrade();
+            let position = store.map_or(sequence.position, |store| store.sequences.position(sequence));
+            return Ok(Some(relation_of(sequence, position, env.asking.as_ref())?));
+        }
         let Some(table) = env.generation.catalog.get(name).map(Arc::clone) else { return Ok(None) };
         let hidden = self.hidden_of(&table);
         Ok(Some(Arc::new(SnapshotTable::new(env, table)?.with_hidden(hidden)) as Arc<dyn TableProvider>))
@@ -155,7 +169,10 @@ impl SchemaProvider for PublicSchema {
     fn table_exist(&self, name: &str) -> bool {
         let named = |env: &Arc<QueryEnv>| {
             env.stand_ins.contains_key(name)
-                || matches!(env.generation.catalog.kind_of(name), Some(RelationKind::Table | RelationKind::View))
+                || matches!(
+                    env.generation.catalog.kind_of(name),
+                    Some(RelationKind::Table | RelationKind::View | RelationKind::Sequence)
+                )
         };
         self.is_external(name) || self.env.read().as_ref().is_some_and(named)
     }

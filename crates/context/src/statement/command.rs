@@ -4,7 +4,7 @@
 use arrow_schema::DataType as Arrow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, DiscardObject, Set,
+    self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, DiscardObject, Set, SetExpr,
 };
 
 use super::parsed::Parsed;
@@ -192,7 +192,13 @@ impl Parsed {
         use ast::Statement as Sql;
         let Statement::Statement(statement) = &self.0 else { return "CREATE TABLE" };
         match statement.as_ref() {
-            Sql::Query(_) => "SELECT",
+            Sql::Query(query) => match query.body.as_ref() {
+                SetExpr::Insert(_) => "INSERT",
+                SetExpr::Update(_) => "UPDATE",
+                SetExpr::Delete(_) => "DELETE",
+                SetExpr::Merge(_) => "MERGE",
+                _ => "SELECT",
+            },
             Sql::Insert(_) => "INSERT",
             Sql::Update(_) => "UPDATE",
             Sql::Delete(_) => "DELETE",

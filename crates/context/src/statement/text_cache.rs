@@ -105,7 +105,7 @@ impl Inner {
 fn is_about_rows(Parsed(statement, _): &Parsed) -> bool {
     use ast::Statement as Sql;
     let Statement::Statement(statement) = statement else { return false };
-    matches!(**statement, Sql::Query(_) | Sql::Insert(_) | Sql::Update(_) | Sql::Delete(_))
+    matches!(**statement, Sql::Query(_) | Sql::Insert(_) | Sql::Update(_) | Sql::Delete(_) | Sql::Merge(_))
 }
 
 #[cfg(test)]

@@ -180,9 +180,11 @@ impl<'r> ChangeEnv<'r> {
         Self { env: self.env.with_row_id(table), ..self.clone() }
     }
 
-    /// The same with other tables under some names.
+    /// The same with tables under some names besides those that it has.
     pub fn with_stand_ins(&self, stand_ins: StandIns) -> Self {
-        Self { env: self.env.with_stand_ins(stand_ins), ..self.clone() }
+        let mut all = self.env.stand_ins.clone();
+        all.extend(stand_ins);
+        Self { env: self.env.with_stand_ins(all), ..self.clone() }
     }
 }
 

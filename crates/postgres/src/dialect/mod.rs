@@ -41,6 +41,7 @@ pub use self::foreign::refuse_foreign;
 pub use self::once::mark;
 pub use self::operators::Operators;
 use self::query::groups::{gathered, having, twins};
+pub use self::query::rows::row as row_values;
 pub use self::query::times::is_relative;
 use self::query::{emptiness, joins, lists, order, quantified, rows, series, sets, times, values, wildcards, windows};
 pub use self::resolution::CharColumns;

@@ -10,14 +10,15 @@ use futures::future::BoxFuture;
 use futures::{StreamExt, stream};
 
 use super::bulk::{is_filled_by, load_stream, places_now};
-use super::change::{ChangeStatement, Concern, Work, answer, change};
+use super::change::{ChangeStatement, Concern, Work, change};
 use super::insert::add;
+use super::planned::answer;
 use super::query::{relation, select, stand_in};
-use super::writer::RowWriter;
+use super::rows::{RowWriter, see_to};
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
-use saki_context::constraint::{Defaults, RowChecks};
+use saki_context::constraint::{ActionRules, Defaults, RowChecks};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Waiting};
 use saki_plan::StandIns;
@@ -42,7 +43,10 @@ impl ChangeStatement for Addition {
                 let mut rows = 0;
                 for batch in &batches {
                     checks.check(batch)?;
-                    add(&mut writer, change, &checks.complete(batch)?, rows as u64 + 1)?;
+                    let added = add(&mut writer, change, &checks.complete(batch)?, rows as u64 + 1)?;
+                    // Nothing refers to a row that is new.
+                    let added = &mut added.iter().map(|entry| (None, Some(entry)));
+                    see_to(change, &table, &ActionRules::default(), added)?;
                     rows += batch.num_rows();
                 }
                 Ok(answer("COPY", rows, None))

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
 use saki_base::TableId;
 use saki_mvcc::{Holder, Receipt};
 use tokio::sync::OwnedMutexGuard;
 
-use super::references::related;
+use super::rows::related;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::statement::StatementResult;
@@ -45,6 +44,8 @@ enum Attempt {
 pub enum Concern<'n> {
     /// One, and those that foreign keys make it look at or change.
     Related(&'n str),
+    /// Several, each with those.
+    AllRelated(&'n [String]),
     /// One alone.
     Table(&'n str),
     /// These, as far as they are there.
@@ -54,8 +55,15 @@ pub enum Concern<'n> {
 impl Concern<'_> {
     fn tables(&self, catalog: &Catalog) -> Vec<String> {
         let named = |name: &str| vec![name.to_owned()];
+        let related = |name: &str| catalog.get(name).map_or_else(|| named(name), |table| related(catalog, table));
         match self {
-            Self::Related(name) => catalog.get(name).map_or_else(|| named(name), |table| related(catalog, table)),
+            Self::Related(name) => related(name),
+            Self::AllRelated(names) => {
+                let mut all: Vec<String> = names.iter().flat_map(|name| related(name)).collect();
+                all.sort_unstable();
+                all.dedup();
+                all
+            }
             Self::Table(name) => named(name),
             Self::Tables(ids) => ids.iter().filter_map(|id| Some(catalog.table_of(*id)?.name.clone())).collect(),
         }
@@ -188,12 +196,4 @@ async fn locked_snapshot(
     let is_newest =
         Arc::ptr_eq(seen, &newest) || tables.iter().all(|table| is_unchanged(&seen.catalog, &newest.catalog, table));
     Ok(is_newest.then_some(snapshot))
-}
-
-/// What a statement answers: a count, or what RETURNING said as well.
-pub fn answer(tag: &str, rows: usize, returned: Option<RecordBatch>) -> StatementResult {
-    match returned {
-        None => StatementResult::done(tag, rows as u64),
-        Some(batch) => StatementResult::returning(tag, rows as u64, batch),
-    }
 }

@@ -4,23 +4,24 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow::compute::take_record_batch;
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
+use arrow_schema::{Field, Schema};
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, ConflictTarget, Expr, Ident, OnConflictAction, OnInsert, SelectItem, SetExpr,
 };
 use saki_base::Value;
 use saki_postgres::statement::walk::walk_expressions_mut;
 
-use super::finder::Finder;
-use super::query::{assignments, named, relation, select, stand_in, table_batch};
+use super::query::{
+    Assigned, ordinal_item, ordinals_of, relation, same_ordinal, select, stand_in, table_batch, with_ordinals,
+};
+use super::rows::{Finder, RowWriter};
 use super::update::updated;
-use super::writer::RowWriter;
 use saki_catalog::columns::check_lengths;
 use saki_catalog::convert::array_of;
 use saki_catalog::{EntryDecoder, Result, SqlError, Table};
 use saki_context::StatementContext;
-use saki_context::constraint::{Defaults, RowChecks};
+use saki_context::constraint::RowChecks;
 use saki_context::transaction::ChangeEnv;
 use saki_plan::StandIns;
 use saki_postgres::statement::{as_kept, conflict_keys, name_of, object_name, parse_expression, parse_query, quoted};
@@ -33,7 +34,7 @@ pub enum OnConflict {
     /// The row in the table stays.
     Keep(Arbiter),
     /// It is changed.
-    Update { arbiter: Arbiter, assigned: Vec<(usize, Option<Expr>)>, selection: Option<Box<Expr>> },
+    Update { arbiter: Arbiter, assigned: Assigned, selection: Option<Box<Expr>> },
 }
 
 /// What decides whether a row is there already.
@@ -63,7 +64,7 @@ impl OnConflict {
             }
             OnConflictAction::DoUpdate(update) => Self::Update {
                 arbiter,
-                assigned: assignments(table, &update.assignments)?,
+                assigned: Assigned::read(table, &update.assignments)?,
                 selection: update.selection.clone().map(Box::new),
             },
         })
@@ -250,21 +251,20 @@ pub async fn resolve(
         })
         .await?;
     let new = take_record_batch(&rows, &positions(sorted.new))?;
-    let Some((assigned, selection)) = update else { return Ok(Resolved::all_new(new)) };
+    let Some((mut assigned, selection)) = update else { return Ok(Resolved::all_new(new)) };
     if sorted.present.is_empty() {
         return Ok(Resolved::all_new(new));
     }
     let excluded = take_record_batch(&rows, &positions(sorted.present.iter().map(|(row, _)| *row)))?;
     let entries: Vec<Entry> = sorted.present.into_iter().map(|(_, entry)| entry).collect();
     let existing = decoded(table, &entries)?;
-    let found = evaluate(cx, env, table, alias, &existing, &excluded, &assigned, selection).await?;
-    let ordinals = found.column(0).as_any().downcast_ref::<Int64Array>();
-    let ordinals: Vec<usize> = ordinals.into_iter().flat_map(|o| o.values().iter().map(|o| *o as usize)).collect();
+    let found = evaluate(cx, env, table, alias, &existing, &excluded, &mut assigned, selection).await?;
+    let ordinals: Vec<usize> = ordinals_of(&found)?.into_iter().map(|ordinal| ordinal as usize).collect();
     let changed: HashSet<usize> = ordinals.iter().copied().collect();
     refuse_twice(entries.iter().enumerate().map(|(ordinal, entry)| (entry, changed.contains(&ordinal))))?;
     let before = take_record_batch(&existing, &positions(ordinals.iter().map(|o| *o as u32)))?;
     let before = table_batch(&before, table, 0)?;
-    let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
+    let columns = assigned.columns();
     if columns.iter().any(|column| table.primary_key.contains(column)) {
         return Err(SqlError::unsupported("ON CONFLICT DO UPDATE of the primary key is not supported"));
     }
@@ -284,61 +284,64 @@ async fn evaluate(
     alias: &str,
     existing: &RecordBatch,
     excluded: &RecordBatch,
-    assigned: &[(usize, Option<Expr>)],
+    assigned: &mut Assigned,
     selection: Option<Expr>,
 ) -> Result<RecordBatch> {
-    const ORDINAL: &str = "row ordinal";
     let alias = Ident::with_quote('"', alias);
     let excluded_alias = Ident::new("excluded");
-    let ordinal = |relation: &Ident| Expr::CompoundIdentifier(vec![relation.clone(), Ident::with_quote('"', ORDINAL)]);
-    let mut items = vec![named(ordinal(&alias), ORDINAL.into())];
-    for (place, (column, value)) in assigned.iter().enumerate() {
-        let value = match value {
-            // A bare name means the row that is there, though the new one has the column too.
-            Some(value) => qualified(value.clone(), table, &alias),
-            None => Defaults::new(&env.generation.catalog, table).value(*column)?,
-        };
-        items.push(named(value, format!("new {place}")));
-    }
-    let same = Expr::BinaryOp {
-        left: Box::new(ordinal(&alias)),
-        op: BinaryOperator::Eq,
-        right: Box::new(ordinal(&excluded_alias)),
-    };
-    let condition = match selection.map(|selection| qualified(selection, table, &alias)) {
+    let mut items = vec![ordinal_item(&alias)];
+    // A bare name means the row that is there: the columns of the new one have names that nobody writes.
+    assigned.change(|expr| rename_excluded(expr, table));
+    items.extend(assigned.items(&env.generation.catalog, table)?);
+    let same = same_ordinal(&alias, &excluded_alias);
+    let condition = match selection {
         None => same,
-        Some(selection) => Expr::BinaryOp {
-            left: Box::new(same),
-            op: BinaryOperator::And,
-            right: Box::new(Expr::Nested(Box::new(selection))),
-        },
+        Some(mut selection) => {
+            let _ = walk_expressions_mut(&mut selection, |expr| {
+                rename_excluded(expr, table);
+                std::ops::ControlFlow::<()>::Continue(())
+            });
+            let right = Box::new(Expr::Nested(Box::new(selection)));
+            Expr::BinaryOp { left: Box::new(same), op: BinaryOperator::And, right }
+        }
     };
     // Names that no table has: subqueries see the table itself.
     const EXISTING: &str = "rows that are there";
     const NEW: &str = "rows that are new";
     let relations = vec![relation(EXISTING, Some(&alias))?, relation(NEW, Some(&excluded_alias))?];
     let stand_ins = StandIns::from([
-        (EXISTING.to_owned(), stand_in(with_ordinals(existing, ORDINAL)?)?),
-        (NEW.to_owned(), stand_in(with_ordinals(excluded, ORDINAL)?)?),
+        (EXISTING.to_owned(), stand_in(with_ordinals(existing)?)?),
+        (NEW.to_owned(), stand_in(with_ordinals(&with_excluded_names(excluded)?)?)?),
     ]);
-    cx.rows_of(&env.with_stand_ins(stand_ins), select(items, relations, Some(condition))?).await
+    let env = env.with_stand_ins(stand_ins);
+    assigned.measure(cx, &env, &relations).await?;
+    assigned.spread(cx.rows_of(&env, select(items, relations, Some(condition))?).await?, 1)
+}
+
+/// The name of a column of the new row, for a query that has the row that is there beside it.
+fn excluded_name(column: &str) -> String {
+    format!("excluded {column}")
+}
+
+fn with_excluded_names(batch: &RecordBatch) -> Result<RecordBatch> {
+    let renamed = |field: &Arc<Field>| field.as_ref().clone().with_name(excluded_name(field.name()));
+    let fields: Vec<Field> = batch.schema().fields().iter().map(renamed).collect();
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), batch.columns().to_vec())?)
+}
+
+/// `excluded.column` by that name.
+fn rename_excluded(expr: &mut Expr, table: &Table) {
+    if let Expr::CompoundIdentifier(parts) = expr
+        && let [relation, column] = &mut parts[..]
+        && name_of(relation) == "excluded"
+        && table.column(&name_of(column)).is_some()
+    {
+        *column = Ident::with_quote('"', excluded_name(&name_of(column)));
+    }
 }
 
 fn positions(rows: impl IntoIterator<Item = u32>) -> UInt32Array {
     UInt32Array::from_iter_values(rows)
-}
-
-/// Qualifies bare names of columns of the table.
-fn qualified(mut expr: Expr, table: &Table, alias: &Ident) -> Expr {
-    let _ = walk_expressions_mut(&mut expr, |expr| {
-        if let Expr::Identifier(ident) = expr
-            && table.column(&name_of(ident)).is_some()
-        {
-            *expr = Expr::CompoundIdentifier(vec![alias.clone(), ident.clone()]);
-        }
-        std::ops::ControlFlow::<()>::Continue(())
-    });
-    expr
 }
 
 /// Looks up which rows are there. `is_update`: those are to be changed, and a new one cannot be.
@@ -430,14 +433,6 @@ pub fn decoded(table: &Table, entries: &[Entry]) -> Result<RecordBatch> {
     let arrays: Vec<ArrayRef> =
         columns.iter().zip(&table.columns).map(|(values, column)| array_of(column.data_type, values)).collect();
     let fields: Vec<Field> = table.schema().fields().iter().map(|f| f.as_ref().clone().with_nullable(true)).collect();
-    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
-}
-
-fn with_ordinals(batch: &RecordBatch, name: &str) -> Result<RecordBatch> {
-    let mut fields: Vec<Field> = batch.schema().fields().iter().map(|field| field.as_ref().clone()).collect();
-    fields.push(Field::new(name, DataType::Int64, false));
-    let mut arrays = batch.columns().to_vec();
-    arrays.push(Arc::new(Int64Array::from_iter_values(0..batch.num_rows() as i64)));
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?)
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, FromTable};
 use futures::future::BoxFuture;
 
-use super::change::{ChangeStatement, Concern, Work, answer, change};
+use super::change::{ChangeStatement, Concern, Work, change};
+use super::planned::{PlannedChange, Written};
 use super::query::{Returning, Target, first_of_each, old_columns, old_readers, select, table_batch};
-use super::references::see_to;
-use super::writer::RowWriter;
+use super::rows::RowWriter;
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::constraint::ActionRules;
@@ -16,26 +16,48 @@ use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv};
 
 /// A DELETE and the table it is from.
-struct Deletion {
+pub struct Deletion {
     delete: ast::Delete,
     target: Target,
 }
 
+impl Deletion {
+    /// # Errors
+    /// `Unsupported` for what is no DELETE of PostgreSQL's.
+    pub fn read(delete: ast::Delete) -> Result<Self> {
+        if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() || delete.output.is_some()
+        {
+            return Err(SqlError::unsupported("DELETE takes FROM, USING, WHERE and RETURNING"));
+        }
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+        let [from] = &from[..] else { return Err(SqlError::unsupported("DELETE is from one table")) };
+        let target = Target::read(from)?;
+        Ok(Self { delete, target })
+    }
+
+    /// The table's name.
+    pub fn table(&self) -> &str {
+        &self.target.name
+    }
+
+    /// Finds the rows.
+    ///
+    /// # Errors
+    /// Of the query that finds them.
+    pub async fn planned(&self, cx: &StatementContext<'_>, env: &ChangeEnv<'_>) -> Result<PlannedChange> {
+        plan_delete(cx, env, &self.delete, &self.target).await
+    }
+}
+
 impl ChangeStatement for Deletion {
     fn plan<'a>(&'a self, cx: &'a StatementContext<'_>, env: &'a ChangeEnv<'a>) -> BoxFuture<'a, Result<Work>> {
-        Box::pin(plan_delete(cx, env, &self.delete, &self.target))
+        Box::pin(async move { Ok(self.planned(cx, env).await?.into_work()) })
     }
 }
 
 pub async fn delete(cx: &StatementContext<'_>, delete: ast::Delete) -> Result<StatementResult> {
-    if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() || delete.output.is_some() {
-        return Err(SqlError::unsupported("DELETE takes FROM, USING, WHERE and RETURNING"));
-    }
-    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
-    let [from] = &from[..] else { return Err(SqlError::unsupported("DELETE is from one table")) };
-    let target = Target::read(from)?;
-    let name = target.name.clone();
-    change(cx, Concern::Related(&name), &Deletion { delete, target }).await
+    let deletion = Deletion::read(delete)?;
+    change(cx, Concern::Related(deletion.table()), &deletion).await
 }
 
 async fn plan_delete(
@@ -43,7 +65,7 @@ async fn plan_delete(
     env: &ChangeEnv<'_>,
     delete: &ast::Delete,
     target: &Target,
-) -> Result<Work> {
+) -> Result<PlannedChange> {
     let table = Arc::clone(env.generation.catalog.table(&target.name)?);
     let mut relations = vec![target.relation.clone()];
     relations.extend(delete.using.iter().flatten().cloned());
@@ -65,7 +87,7 @@ async fn plan_delete(
     // Keys of its indexes go with a row, whatever they are.
     let before = table.with_hidden(&before, |_| Ok(None))?;
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
-    Ok(Box::new(move |change: &mut Change<'_, '_>| {
+    let write = move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::of_change(change, &table)?;
         let mut entries = writer.entries(&old_readers(&before, &found, &table)?, before.num_rows())?;
         entries.sort_unstable();
@@ -73,7 +95,8 @@ async fn plan_delete(
             writer.delete(change.transaction, key)?;
         }
         drop(writer);
-        see_to(change, &table, &rules, &mut entries.iter().map(|entry| (Some(entry), None)))?;
-        Ok(answer("DELETE", entries.len(), returned))
-    }))
+        let (rows, pairs) = (entries.len(), entries.into_iter().map(|entry| (Some(entry), None)).collect());
+        Ok(Written { table, rows, pairs, rules })
+    };
+    Ok(PlannedChange { tag: "DELETE", returned, write: Box::new(write) })
 }

@@ -7,11 +7,11 @@ use datafusion::sql::sqlparser::ast::{self, Expr, Query, SetExpr, TableObject, V
 use futures::future::BoxFuture;
 
 use super::bulk::{is_unreferred, load_stream};
-use super::change::{ChangeStatement, Concern, Work, answer, change};
+use super::change::{ChangeStatement, Concern, Work, change};
 use super::conflict::{OnConflict, Resolved, resolve};
+use super::planned::{PlannedChange, Written};
 use super::query::{Returning, width_of};
-use super::references::see_to;
-use super::writer::RowWriter;
+use super::rows::RowWriter;
 use saki_base::DataType;
 use saki_catalog::columns::check_lengths;
 use saki_catalog::convert::conform;
@@ -22,12 +22,13 @@ use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_plan::QueryEnv;
 use saki_postgres::statement::{Overriding, object_name, parse_expression};
+use saki_store::Entry;
 
 /// Rows encoded at a time.
 const PIECE_ROWS: usize = 8192;
 
 /// An INSERT, its table, and where that is named.
-struct Insertion {
+pub struct Insertion {
     insert: ast::Insert,
     name: String,
     position: Option<Position>,
@@ -35,23 +36,42 @@ struct Insertion {
 
 impl ChangeStatement for Insertion {
     fn plan<'a>(&'a self, cx: &'a StatementContext<'_>, env: &'a ChangeEnv<'a>) -> BoxFuture<'a, Result<Work>> {
-        Box::pin(async move {
-            plan_insert(cx, env, &self.insert, &self.name).await.map_err(|error| error.at(self.position))
-        })
+        Box::pin(async move { Ok(self.planned(cx, env).await?.into_work()) })
+    }
+}
+
+impl Insertion {
+    /// # Errors
+    /// `Unsupported` for what is no INSERT of PostgreSQL's; 42P01.
+    pub fn read(cx: &StatementContext<'_>, insert: ast::Insert) -> Result<Self> {
+        refuse_other_clauses(&insert)?;
+        let (name, position) = table_name(&insert)?;
+        if cx.planner.names.is_external(&name) {
+            return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
+        }
+        cx.generation()?.catalog.table(&name).map_err(|error| error.at(position))?;
+        Ok(Self { insert, name, position })
+    }
+
+    /// The table's name.
+    pub fn table(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes the rows, and finds those that are there already.
+    ///
+    /// # Errors
+    /// Of the query that makes them, and what the table's constraints say.
+    pub async fn planned(&self, cx: &StatementContext<'_>, env: &ChangeEnv<'_>) -> Result<PlannedChange> {
+        plan_insert(cx, env, &self.insert, &self.name).await.map_err(|error| error.at(self.position))
     }
 }
 
 pub async fn insert(cx: &StatementContext<'_>, insert: ast::Insert) -> Result<StatementResult> {
-    refuse_other_clauses(&insert)?;
-    let (name, position) = table_name(&insert)?;
-    if cx.planner.names.is_external(&name) {
-        return Err(SqlError::invalid(format!("table {name:?} is external: its file is only read")));
+    let insertion = Insertion::read(cx, insert)?;
+    if is_bulk(cx, &insertion.insert, &insertion.name)? {
+        return insert_in_bulk(cx, &insertion.insert, &insertion.name, insertion.position).await;
     }
-    cx.generation()?.catalog.table(&name).map_err(|error| error.at(position))?;
-    if is_bulk(cx, &insert, &name)? {
-        return insert_in_bulk(cx, &insert, &name, position).await;
-    }
-    let insertion = Insertion { insert, name, position };
     change(cx, Concern::Related(&insertion.name), &insertion).await
 }
 
@@ -85,7 +105,12 @@ async fn insert_in_bulk(
     Ok(StatementResult::done("INSERT", inserted))
 }
 
-async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &ast::Insert, name: &str) -> Result<Work> {
+async fn plan_insert(
+    cx: &StatementContext<'_>,
+    env: &ChangeEnv<'_>,
+    insert: &ast::Insert,
+    name: &str,
+) -> Result<PlannedChange> {
     let table = Arc::clone(env.generation.catalog.table(name)?);
     let on_conflict = OnConflict::read(insert.on.as_ref(), &table)?;
     let source = Source::read(cx, env, insert, &table).await?;
@@ -106,27 +131,29 @@ async fn plan_insert(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, insert: &as
     };
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     let added = checks.complete(&resolved.new)?;
-    Ok(Box::new(move |change: &mut Change<'_, '_>| {
+    let write = move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::of_change(change, &table)?;
-        add(&mut writer, change, &added, 1)?;
-        let updated = resolved.updated.iter().map(|pair| (&pair.before, &pair.after));
-        for (before, after) in updated {
-            writer.update(change.transaction, &after.0, &before.1, &after.1)?;
+        let new = add(&mut writer, change, &added, 1)?;
+        for pair in &resolved.updated {
+            writer.update(change.transaction, &pair.after.0, &pair.before.1, &pair.after.1)?;
         }
         drop(writer);
-        let updated = &mut resolved.updated.iter().map(|pair| (Some(&pair.before), Some(&pair.after)));
-        see_to(change, &table, &rules, updated)?;
-        Ok(answer("INSERT", resolved.new.num_rows() + resolved.updated.len(), returned))
-    }))
+        let rows = resolved.new.num_rows() + resolved.updated.len();
+        let updated = resolved.updated.into_iter().map(|pair| (Some(pair.before), Some(pair.after)));
+        let pairs = new.into_iter().map(|entry| (None, Some(entry))).chain(updated).collect();
+        Ok(Written { table, rows, pairs, rules })
+    };
+    Ok(PlannedChange { tag: "INSERT", returned, write: Box::new(write) })
 }
 
-/// Adds complete rows of the table's own types; `first_row` counts them for messages.
-pub(super) fn add(
+/// Adds complete rows of the table's own types; `first_row` counts them for messages. They are given back if foreign
+/// keys are to be seen to.
+pub fn add(
     writer: &mut RowWriter<'_>,
     change: &mut Change<'_, '_>,
     rows: &RecordBatch,
     first_row: u64,
-) -> Result<(), Refusal> {
+) -> Result<Vec<Entry>, Refusal> {
     let has_references = !writer.finder.table.is_free_of_references();
     let mut added = Vec::new();
     let mut start = 0;
@@ -139,9 +166,7 @@ pub(super) fn add(
         added.extend(entries.into_iter().filter(|_| has_references));
         start += length;
     }
-    let table = Arc::clone(&writer.finder.table);
-    // Nothing refers to a row that is new.
-    see_to(change, &table, &ActionRules::default(), &mut added.iter().map(|entry| (None, Some(entry))))
+    Ok(added)
 }
 
 /// Where the rows of an INSERT come from.

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::change::{ChangeStatement, Concern, Work, change};
 use super::query::{Returning, Target, old_columns, old_readers, select, table_batch};
-use super::writer::RowWriter;
+use super::rows::RowWriter;
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::constraint::RowChecks;

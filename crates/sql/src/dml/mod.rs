@@ -1,4 +1,4 @@
-//! Statements that change rows: INSERT, UPDATE, DELETE and TRUNCATE inside of a transaction.
+//! Statements that change rows: INSERT, UPDATE, DELETE and MERGE, and queries of WITH that do.
 //!
 //! ```text
 //!   statement ─► query: which rows, and what becomes of them ─► batches ─► entries ─► RowWriter ─► delta
@@ -14,14 +14,14 @@ mod bulk;
 mod change;
 mod conflict;
 mod delete;
-mod finder;
 mod insert;
 mod lock;
+mod merge;
+mod planned;
 mod query;
-mod references;
-mod search;
+mod rows;
 mod update;
-mod writer;
+mod with;
 
 pub use addition::write_stream;
 pub use bulk::bulk_load;
@@ -30,7 +30,8 @@ pub use conflict::{Arbiter, OnConflict, decoded, refuse_twice, sort};
 pub use delete::delete;
 pub use insert::insert;
 pub use lock::hold_rows;
+pub use merge::merge;
 pub use query::explain_change;
-pub use references::{check_deferred, related, see_to};
+pub use rows::{RowWriter, check_deferred, related, see_to};
 pub use update::update;
-pub use writer::RowWriter;
+pub use with::change_with;

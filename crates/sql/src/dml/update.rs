@@ -6,41 +6,60 @@ use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::{self, UpdateTableFromKind};
 use futures::future::BoxFuture;
 
-use super::change::{ChangeStatement, Concern, Work, answer, change};
-use super::query::{
-    Returning, Target, assignments, first_of_each, named, old_columns, old_readers, select, table_batch,
-};
-use super::references::see_to;
-use super::writer::RowWriter;
+use super::change::{ChangeStatement, Concern, Work, change};
+use super::planned::{PlannedChange, Written};
+use super::query::{Assigned, Returning, Target, first_of_each, old_columns, old_readers, select, table_batch};
+use super::rows::RowWriter;
 use saki_catalog::columns::check_lengths;
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
-use saki_context::constraint::{ActionRules, Defaults, RowChecks};
+use saki_context::constraint::{ActionRules, RowChecks};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_parameters::SessionTime;
 use saki_store::Entry;
 
 /// An UPDATE and its table.
-struct Update {
+pub struct Update {
     update: ast::Update,
     target: Target,
 }
 
+impl Update {
+    /// # Errors
+    /// `Unsupported` for what is no UPDATE of PostgreSQL's.
+    pub fn read(update: ast::Update) -> Result<Self> {
+        if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() || update.output.is_some() {
+            return Err(SqlError::unsupported("UPDATE takes SET, FROM, WHERE and RETURNING"));
+        }
+        let target = Target::read(&update.table)?;
+        Ok(Self { update, target })
+    }
+
+    /// The table's name.
+    pub fn table(&self) -> &str {
+        &self.target.name
+    }
+
+    /// Finds the rows, and works out what becomes of them.
+    ///
+    /// # Errors
+    /// Of the query that does so, and what the table's constraints say.
+    pub async fn planned(&self, cx: &StatementContext<'_>, env: &ChangeEnv<'_>) -> Result<PlannedChange> {
+        plan_update(cx, env, &self.update, &self.target).await
+    }
+}
+
 impl ChangeStatement for Update {
     fn plan<'a>(&'a self, cx: &'a StatementContext<'_>, env: &'a ChangeEnv<'a>) -> BoxFuture<'a, Result<Work>> {
-        Box::pin(plan_update(cx, env, &self.update, &self.target))
+        Box::pin(async move { Ok(self.planned(cx, env).await?.into_work()) })
     }
 }
 
 pub async fn update(cx: &StatementContext<'_>, update: ast::Update) -> Result<StatementResult> {
-    if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() || update.output.is_some() {
-        return Err(SqlError::unsupported("UPDATE takes SET, FROM, WHERE and RETURNING"));
-    }
-    let target = Target::read(&update.table)?;
-    let name = target.name.clone();
-    change(cx, Concern::Related(&name), &Update { update, target }).await
+    let update = Update::read(update)?;
+    change(cx, Concern::Related(update.table()), &update).await
 }
 
 async fn plan_update(
@@ -48,21 +67,12 @@ async fn plan_update(
     env: &ChangeEnv<'_>,
     update: &ast::Update,
     target: &Target,
-) -> Result<Work> {
+) -> Result<PlannedChange> {
     let table = Arc::clone(env.generation.catalog.table(&target.name)?);
-    let assigned = assignments(&table, &update.assignments)?;
+    let assigned = Assigned::read(&table, &update.assignments)?;
     let mut items = old_columns(&table, target);
     let first_new = items.len();
-    for (place, (column, value)) in assigned.iter().enumerate() {
-        let value = match value {
-            Some(value) => {
-                Defaults::check_update(&table, *column, value)?;
-                value.clone()
-            }
-            None => Defaults::new(&env.generation.catalog, &table).value(*column)?,
-        };
-        items.push(named(value, format!("new {place}")));
-    }
+    items.extend(assigned.items(&env.generation.catalog, &table)?);
     let mut relations = vec![target.relation.clone()];
     match &update.from {
         Some(UpdateTableFromKind::BeforeSet(from) | UpdateTableFromKind::AfterSet(from)) => {
@@ -75,12 +85,12 @@ async fn plan_update(
         None => None,
     };
     items.extend(returning.iter().flat_map(Returning::brought));
+    assigned.measure(cx, env, &relations).await?;
     let query = select(items, relations, update.selection.clone())?;
-    let found = cx.rows_of(&env.with_row_id(&table), query).await?;
+    let found = assigned.spread(cx.rows_of(&env.with_row_id(&table), query).await?, first_new)?;
     let found = first_of_each(&found, &table)?;
     let before = table_batch(&found, &table, 0)?;
-    let columns: Vec<usize> = assigned.iter().map(|(column, _)| *column).collect();
-    let after = updated(&before, &found, first_new, &table, &columns, &cx.parameters.time())?;
+    let after = updated(&before, &found, first_new, &table, &assigned.columns(), &cx.parameters.time())?;
     check_lengths(&after, &table, 1)?;
     let checks = RowChecks::new(&cx.planner.state(), &table)?;
     checks.check(&after)?;
@@ -90,19 +100,21 @@ async fn plan_update(
     };
     let rules = ActionRules::new(|| cx.planner.state(), &env.generation.catalog, &table)?;
     let (before, after) = (checks.complete(&before)?, checks.complete(&after)?);
-    Ok(Box::new(move |change: &mut Change<'_, '_>| {
+    let write = move |change: &mut Change<'_, '_>| {
         let mut writer = RowWriter::of_change(change, &table)?;
         let before = writer.entries(&old_readers(&before, &found, &table)?, after.num_rows())?;
         let after = writer.entries(&old_readers(&after, &found, &table)?, after.num_rows())?;
         replace(&mut writer, change, &before, &after)?;
         drop(writer);
-        see_to(change, &table, &rules, &mut before.iter().zip(&after).map(|(old, new)| (Some(old), Some(new))))?;
-        Ok(answer("UPDATE", after.len(), returned))
-    }))
+        let rows = after.len();
+        let pairs = before.into_iter().zip(after).map(|(old, new)| (Some(old), Some(new))).collect();
+        Ok(Written { table, rows, pairs, rules })
+    };
+    Ok(PlannedChange { tag: "UPDATE", returned, write: Box::new(write) })
 }
 
 /// Puts rows in the place of others, whose keys may differ.
-fn replace(
+pub fn replace(
     writer: &mut RowWriter<'_>,
     change: &mut Change<'_, '_>,
     before: &[Entry],

@@ -39,6 +39,7 @@ use saki_context::StatementContext;
 use saki_context::planner::{Described, logical_plan};
 use saki_context::statement::{Found, Parsed, shown_name};
 use saki_postgres::dialect;
+use saki_postgres::statement::{ChangingWith, changes_of};
 
 /// A statement that was read and analyzed, to be run with [`crate::Session::execute_prepared`].
 #[derive(Clone, Debug)]
@@ -202,6 +203,13 @@ fn found_types(plan: &LogicalPlan) -> datafusion::common::Result<HashMap<String,
 /// The columns that a statement gives.
 async fn schema_of(cx: &StatementContext<'_>, parsed: &Parsed, parameters: &[DataType]) -> Result<Option<SchemaRef>> {
     let Parsed(Statement::Statement(statement), _) = parsed else { return Ok(None) };
+    let with = match statement.as_ref() {
+        ast::Statement::Query(query) => ChangingWith::probing(query)?,
+        _ => None,
+    };
+    let main = with.map(|with| Parsed::made(Statement::Statement(Box::new(with.main))));
+    let parsed = main.as_ref().unwrap_or(parsed);
+    let Parsed(Statement::Statement(statement), _) = parsed else { return Ok(None) };
     let query = match statement.as_ref() {
         ast::Statement::Explain { .. } => return Ok(Some(text_columns(&["plan"]))),
         ast::Statement::ShowVariable { variable } => {
@@ -233,7 +241,8 @@ async fn schema_of(cx: &StatementContext<'_>, parsed: &Parsed, parameters: &[Dat
 }
 
 fn is_query(parsed: &Parsed) -> bool {
-    matches!(&parsed.0, Statement::Statement(statement) if matches!(statement.as_ref(), ast::Statement::Query(_)))
+    let Statement::Statement(statement) = &parsed.0 else { return false };
+    matches!(statement.as_ref(), ast::Statement::Query(query) if changes_of(query).next().is_none())
 }
 
 fn text_columns(names: &[&str]) -> SchemaRef {

@@ -17,6 +17,7 @@ use super::literal::literal;
 use super::parameters::{number, placeholder, replace};
 use saki_catalog::Result;
 use saki_context::statement::Parsed;
+use saki_postgres::statement::changes_of;
 use saki_postgres::statement::walk::{walk_expressions, walk_expressions_mut};
 use saki_postgres::types::storage_type;
 
@@ -34,7 +35,7 @@ impl OpenQuery {
     pub fn of(parsed: &Parsed, types: &[DataType]) -> Option<Self> {
         let Parsed(Statement::Statement(statement), _) = parsed else { return None };
         match statement.as_ref() {
-            ast::Statement::Query(query) if query.locks.is_empty() => {}
+            ast::Statement::Query(query) if query.locks.is_empty() && changes_of(query).next().is_none() => {}
             _ => return None,
         }
         let uses = Uses::of(statement, types);

@@ -7,23 +7,70 @@ use datafusion::sql::sqlparser::ast::{self, Expr};
 use super::parameters::placeholder;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::statement::Parsed;
-use saki_postgres::statement::{name_of, object_name, parse, quoted};
+use saki_postgres::dialect::row_values;
+use saki_postgres::statement::{ChangingWith, MergedAs, name_of, object_name, parse, quoted, when_clauses};
 
 /// A query that has the statement's parameters beside the expressions that give them their types.
 pub fn probe(parsed: &Parsed, catalog: &Catalog) -> Option<Parsed> {
     let Parsed(Statement::Statement(statement), _) = parsed else { return None };
     let sql = match statement.as_ref() {
-        ast::Statement::Query(_) => return Some(parsed.clone()),
+        ast::Statement::Query(query) => match ChangingWith::probing(query).ok()? {
+            Some(with) => changing_probe(with, catalog),
+            None => return Some(parsed.clone()),
+        },
         ast::Statement::Explain { statement, .. } => statement.to_string(),
         ast::Statement::Insert(insert) => insert_probe(insert, catalog)?,
         ast::Statement::Update(update) => {
-            let items = update.assignments.iter().filter_map(assigned).collect();
+            let items = update.assignments.iter().flat_map(assigned).collect();
             select(items, &updated_from(update), update.selection.as_ref())
         }
+        ast::Statement::Merge(merge) => merge_probe(merge, catalog)?,
         ast::Statement::Delete(delete) => select(Vec::new(), &deleted_from(delete), delete.selection.as_ref()),
         _ => return None,
     };
     Some(Parsed::made(parse(&sql).ok()?.pop()?))
+}
+
+/// A query over the probes of all statements.
+fn changing_probe(with: ChangingWith, catalog: &Catalog) -> String {
+    let statements = with.changes.into_iter().map(|change| change.statement).chain([with.main]);
+    let probes = statements.filter_map(|statement| {
+        let Parsed(probe, _) = probe(&Parsed::made(Statement::Statement(Box::new(statement))), catalog)?;
+        Some(format!("EXISTS ({probe})"))
+    });
+    format!("SELECT {}", probes.collect::<Vec<_>>().join(", "))
+}
+
+/// Values of clauses about rows that have met, and in a query over the source alone those of the others.
+fn merge_probe(merge: &ast::Merge, catalog: &Catalog) -> Option<String> {
+    let ast::TableFactor::Table { name, .. } = &merge.table else { return None };
+    let definition = catalog.get(&object_name(name).ok()?.0)?;
+    let (mut of_both, mut of_source) = (Vec::new(), Vec::new());
+    for clause in when_clauses(merge).ok()? {
+        let items = if clause.is_matched { &mut of_both } else { &mut of_source };
+        items.extend(clause.condition.map(|condition| format!("({condition})")));
+        match clause.action {
+            MergedAs::Update(assignments) => items.extend(assignments.iter().flat_map(assigned)),
+            MergedAs::Insert(row) => {
+                let columns: Vec<String> = match row.columns.is_empty() {
+                    false => row.columns.iter().map(ToString::to_string).collect(),
+                    true => definition.visible().iter().map(|column| quoted(&column.name)).collect(),
+                };
+                let pairs = columns.iter().zip(row.values.unwrap_or_default());
+                let given = pairs.filter(|(_, value)| is_placeholder(value));
+                // The table's columns are those of the query around.
+                items.extend(given.map(|(column, value)| format!("{column} = ({value})")));
+                items.extend(
+                    row.values.into_iter().flatten().filter(|value| !is_default(value)).map(ToString::to_string),
+                );
+            }
+            MergedAs::Delete | MergedAs::Nothing => {}
+        }
+    }
+    if !of_source.is_empty() {
+        of_both.push(format!("EXISTS ({})", select(of_source, &merge.source.to_string(), None)));
+    }
+    Some(select(of_both, &format!("{}, {}", merge.source, merge.table), Some(&merge.on)))
 }
 
 fn insert_probe(insert: &ast::Insert, catalog: &Catalog) -> Option<String> {
@@ -42,7 +89,7 @@ fn insert_probe(insert: &ast::Insert, catalog: &Catalog) -> Option<String> {
         action: ast::OnConflictAction::DoUpdate(update), ..
     })) = &insert.on
     {
-        items.extend(update.assignments.iter().filter(|a| is_placeholder(&a.value)).filter_map(assigned));
+        items.extend(update.assignments.iter().filter(|a| is_placeholder(&a.value)).flat_map(assigned));
     }
     match source.body.as_ref() {
         ast::SetExpr::Values(values) => {
@@ -74,12 +121,18 @@ fn select(items: Vec<String>, from: &str, condition: Option<&Expr>) -> String {
     }
 }
 
-fn assigned(assignment: &ast::Assignment) -> Option<String> {
-    match &assignment.target {
-        _ if is_default(&assignment.value) => None,
-        ast::AssignmentTarget::ColumnName(column) => Some(format!("{column} = ({})", assignment.value)),
-        ast::AssignmentTarget::Tuple(_) => None,
-    }
+/// What is assigned, each value beside its column.
+fn assigned(assignment: &ast::Assignment) -> Vec<String> {
+    let pairs = match (&assignment.target, row_values(&assignment.value)) {
+        (ast::AssignmentTarget::ColumnName(column), _) => vec![(column, &assignment.value)],
+        (ast::AssignmentTarget::Tuple(columns), Some(values)) => columns.iter().zip(values).collect(),
+        (ast::AssignmentTarget::Tuple(_), None) => match &assignment.value {
+            Expr::Subquery(query) => return vec![format!("EXISTS ({query})")],
+            _ => Vec::new(),
+        },
+    };
+    let given = pairs.into_iter().filter(|(_, value)| !is_default(value));
+    given.map(|(column, value)| format!("{column} = ({value})")).collect()
 }
 
 pub fn returned(items: &[ast::SelectItem], table: &impl std::fmt::Display) -> Result<Parsed> {

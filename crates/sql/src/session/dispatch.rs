@@ -14,7 +14,7 @@ use saki_context::statement::{Parsed, StatementResult};
 use saki_context::{access, query};
 use saki_ddl::{self as ddl, DeviceCall};
 use saki_postgres::statement;
-use saki_postgres::statement::{AccessStatement, LockTable, SetConstraints};
+use saki_postgres::statement::{AccessStatement, ChangingWith, LockTable, SetConstraints, changes_of};
 
 impl Session {
     /// Runs one statement: at once if it is about the transaction, compiled if `compiles` and it can be, and else as
@@ -101,6 +101,9 @@ impl Session {
         let cx = &self.context();
         access::authorize(cx, &parsed).await?;
         match parsed {
+            Sql::Query(query) if let Some(with) = ChangingWith::read(&query)? => {
+                dml::change_with(cx, &query, with).await
+            }
             Sql::Query(mut query) => match dml::hold_rows(cx, &mut query).await? {
                 Some(held) => Ok(held),
                 None => query::run(cx, Sql::Query(query)).await,
@@ -118,6 +121,7 @@ impl Session {
             Sql::Insert(insert) => dml::insert(cx, insert).await,
             Sql::Update(update) => dml::update(cx, update).await,
             Sql::Delete(delete) => dml::delete(cx, delete).await,
+            Sql::Merge(merge) => dml::merge(cx, merge).await,
             Sql::Copy { .. } => copy::copy(cx, parsed).await,
 
             Sql::CreateTable(create) => {
@@ -165,8 +169,6 @@ impl Session {
             Sql::Reset(reset) => parameters::reset(self, &reset.reset),
             Sql::ShowVariable { variable } => parameters::show(self, &variable),
 
-            Sql::Merge(_) => Err(SqlError::unsupported("MERGE is not supported")
-                .hint("INSERT … ON CONFLICT DO UPDATE, UPDATE and DELETE are")),
             other => Err(unsupported(&other)),
         }
     }
@@ -194,6 +196,7 @@ pub(super) fn changing_command(statement: &ast::Statement) -> Option<String> {
             _ => None,
         },
         Sql::Query(query) if !query.locks.is_empty() => Some(format!("SELECT {}", query.locks[0])),
+        Sql::Query(query) if let Some(change) = changes_of(query).next() => changing_command(change),
         Sql::Query(query) => match query.body.as_ref() {
             ast::SetExpr::Insert(_) => Some("INSERT".to_owned()),
             ast::SetExpr::Update(_) => Some("UPDATE".to_owned()),

@@ -4,6 +4,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use saki_context::statement::Parsed;
 use saki_parameters::LoggedStatements;
+use saki_postgres::statement::changes_of;
 
 use super::dispatch::changing_command;
 
@@ -24,6 +25,7 @@ fn of(statement: &ast::Statement) -> LoggedStatements {
             LoggedStatements::Changes
         }
         Sql::Copy { to, .. } if !to => LoggedStatements::Changes,
+        Sql::Query(query) if changes_of(query).next().is_some() => LoggedStatements::Changes,
         Sql::Query(query) => match query.body.as_ref() {
             Body::Insert(_) | Body::Update(_) | Body::Delete(_) => LoggedStatements::Changes,
             _ => LoggedStatements::All,
@@ -50,6 +52,7 @@ mod tests {
             ("CREATE ROLE a", Definitions),
             ("INSERT INTO t VALUES (1)", Changes),
             ("WITH q AS (SELECT 1) INSERT INTO t SELECT * FROM q", Changes),
+            ("WITH q AS (DELETE FROM t RETURNING a) SELECT * FROM q", Changes),
             ("TRUNCATE t", Changes),
             ("COPY t FROM STDIN", Changes),
             ("PREPARE p AS DELETE FROM t", Changes),

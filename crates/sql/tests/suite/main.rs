@@ -20,6 +20,7 @@ mod fast_rows;
 mod fast_statements;
 mod flips;
 mod locks;
+mod merge_statement;
 mod merges;
 mod operators;
 mod plan_cache;

@@ -8,6 +8,7 @@ pub mod depth;
 pub mod identity;
 pub mod isnull;
 pub mod key_locks;
+pub mod merge;
 pub mod overriding;
 pub mod size;
 pub mod walk;

@@ -17,7 +17,7 @@ pub enum Overriding {
 impl Overriding {
     const ALL: [Self; 2] = [Self::System, Self::User];
 
-    fn words(self) -> &'static str {
+    pub(super) fn words(self) -> &'static str {
         match self {
             Self::System => "overriding system value",
             Self::User => "overriding user value",
@@ -27,7 +27,12 @@ impl Overriding {
     /// What an INSERT says.
     pub fn of(insert: &Insert) -> Option<Self> {
         let [Expr::Identifier(name)] = insert.partitioned.as_deref()? else { return None };
-        Self::ALL.into_iter().find(|overriding| overriding.words() == name.value)
+        Self::named(&name.value)
+    }
+
+    /// By the words of its clause.
+    pub(super) fn named(words: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|overriding| overriding.words() == words)
     }
 }
 
@@ -63,7 +68,8 @@ fn alias(told: &[TokenWithSpan]) -> Vec<TokenWithSpan> {
     }
 }
 
-fn said(tokens: &[TokenWithSpan]) -> Option<Overriding> {
+/// What three tokens say, if they are this clause.
+pub(super) fn said(tokens: &[TokenWithSpan]) -> Option<Overriding> {
     let word = |at: usize| match &tokens[at].token {
         Token::Word(word) if word.quote_style.is_none() => word.value.to_lowercase(),
         _ => String::new(),

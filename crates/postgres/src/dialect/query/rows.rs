@@ -61,7 +61,7 @@ pub fn is_comparison(op: &BinaryOperator) -> bool {
 }
 
 /// The values of a row that is written as one, with `ROW` or without.
-fn row(expr: &Expr) -> Option<Vec<&Expr>> {
+pub fn row(expr: &Expr) -> Option<Vec<&Expr>> {
     match expr {
         Expr::Tuple(values) if !values.is_empty() => Some(values.iter().collect()),
         Expr::Nested(inner) => row(inner),

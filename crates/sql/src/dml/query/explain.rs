@@ -4,11 +4,11 @@ use std::slice::from_ref;
 
 use datafusion::sql::sqlparser::ast::{self, FromTable, SelectItem, SetExpr, UpdateTableFromKind};
 
-use super::find::{Target, select};
+use super::find::{Target, merged, select};
 use saki_catalog::{Result, SqlError};
 use saki_context::statement::{StatementResult, text_rows};
 use saki_context::{StatementContext, query};
-use saki_postgres::statement::object_name;
+use saki_postgres::statement::{object_name, when_clauses};
 
 /// How a statement finds the rows that it changes; `None` if it changes none. `compiled`: how it runs without a plan,
 /// as long as it is small.
@@ -54,6 +54,13 @@ fn rows_of(statement: &ast::Statement) -> Result<Option<(String, Option<ast::Que
             let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
             let [table] = &from[..] else { return Ok(None) };
             ("Delete", table, delete.using.as_deref().unwrap_or_default(), &delete.selection)
+        }
+        ast::Statement::Merge(merge) => {
+            let all = SelectItem::Wildcard(Default::default());
+            let is_outer = when_clauses(merge)?.iter().any(|clause| !clause.is_matched);
+            let ast::TableFactor::Table { name, .. } = &merge.table else { return Ok(None) };
+            let heading = format!("Merge on {}", object_name(name)?.0);
+            return Ok(Some((heading, Some(select(vec![all], vec![merged(merge, is_outer)], None)?))));
         }
         _ => return Ok(None),
     };

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema};
 use datafusion::catalog::TableProvider;
 use datafusion::datasource::MemTable;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, Assignment, AssignmentTarget, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias,
+    self, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias,
     TableFactor, TableWithJoins,
 };
 
@@ -89,43 +90,31 @@ pub fn relation(name: &str, alias: Option<&Ident>) -> Result<TableWithJoins> {
     Ok(relation)
 }
 
-/// What SET assigns: a column of the table each, and its new value; `None` for DEFAULT.
-pub fn assignments(table: &Table, list: &[Assignment]) -> Result<Vec<(usize, Option<Expr>)>> {
-    let mut assigned: Vec<(usize, Option<Expr>)> = Vec::new();
-    for Assignment { target, value } in list {
-        let pairs: Vec<(&ObjectName, &Expr)> = match (target, value) {
-            (AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
-            (AssignmentTarget::Tuple(names), Expr::Tuple(values)) if names.len() == values.len() => {
-                names.iter().zip(values).collect()
-            }
-            (AssignmentTarget::Tuple(_), _) => {
-                return Err(SqlError::unsupported(format!("SET {target} = {value} is not supported"))
-                    .hint("give as many values as columns, or set each column by itself"));
-            }
-        };
-        for (name, value) in pairs {
-            let (name, position) = object_name(name)?;
-            let column = table.column(&name).ok_or_else(|| {
-                SqlError::invalid(format!("table {} has no column {name:?}", table.name)).code("42703").at(position)
-            })?;
-            if assigned.iter().any(|(other, _)| *other == column) {
-                return Err(SqlError::invalid(format!("column {name:?} is set twice")).code("42601").at(position));
-            }
-            assigned.push((column, (!is_default(value)).then(|| value.clone())));
-        }
-    }
-    Ok(assigned)
-}
-
-/// Whether a value is the keyword DEFAULT.
-fn is_default(value: &Expr) -> bool {
-    let Expr::Identifier(name) = value else { return false };
-    name.quote_style.is_none() && name.value.eq_ignore_ascii_case("default")
+/// The source of a MERGE beside the rows of the table that it meets; `is_outer`: rows of the source that meet none, too.
+pub fn merged(merge: &ast::Merge, is_outer: bool) -> TableWithJoins {
+    let on = JoinConstraint::On(Expr::clone(&merge.on));
+    let join_operator = if is_outer { JoinOperator::LeftOuter(on) } else { JoinOperator::Inner(on) };
+    let joins = vec![Join { relation: merge.table.clone(), global: false, join_operator }];
+    TableWithJoins { relation: merge.source.clone(), joins }
 }
 
 /// Rows as a table that a query can name.
 pub fn stand_in(batch: RecordBatch) -> Result<Arc<dyn TableProvider>> {
     Ok(Arc::new(MemTable::try_new(batch.schema(), vec![vec![batch]])?))
+}
+
+/// Rows of which columns from `first` on that share a name, so that it means none of them, have names that nobody
+/// writes.
+pub fn distinctly_named(batch: &RecordBatch, first: usize) -> Result<RecordBatch> {
+    let schema = batch.schema();
+    let of_name = |name: &String| schema.fields()[first..].iter().filter(|field| field.name() == name).count();
+    let own = |(place, field): (usize, &Arc<Field>)| match place >= first && of_name(field.name()) > 1 {
+        true => Arc::new(field.as_ref().clone().with_name(format!("{} of {place}", field.name()))),
+        false => Arc::clone(field),
+    };
+    let named: Vec<Arc<Field>> = schema.fields().iter().enumerate().map(own).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(named)), batch.columns().to_vec(), &options)?)
 }
 
 /// How many columns a query gives.

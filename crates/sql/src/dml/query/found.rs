@@ -34,21 +34,28 @@ pub fn old_readers<'b>(
     Ok(readers)
 }
 
-/// A join may find a row more than once: then one of its partners counts, as in PostgreSQL.
-pub fn first_of_each(found: &RecordBatch, table: &Table) -> Result<RecordBatch> {
+/// The keys of rows that [`old_columns`] gave.
+///
+/// # Errors
+/// If they are not of the table.
+pub fn keys_of(found: &RecordBatch, table: &Table) -> Result<Vec<Vec<u8>>> {
     // Only their keys are looked at.
     let before = table.with_hidden(&table_batch(found, table, 0)?, |_| Ok(None))?;
     let readers: Vec<ColumnReader<'_>> = old_readers(&before, found, table)?;
     let mut encoder = EntryEncoder::new(table.primary_layout());
     let mut scratch = Vec::new();
-    let mut seen = HashSet::new();
-    let mut rows = Vec::with_capacity(found.num_rows());
-    for row in 0..found.num_rows() {
+    let key = |row: usize| {
         encoder.encode_row(&mut scratch, &readers, row)?;
-        if seen.insert(encoder.key.clone()) {
-            rows.push(row as u32);
-        }
-    }
+        Ok(encoder.key.clone())
+    };
+    (0..found.num_rows()).map(key).collect()
+}
+
+/// A join may find a row more than once: then one of its partners counts, as in PostgreSQL.
+pub fn first_of_each(found: &RecordBatch, table: &Table) -> Result<RecordBatch> {
+    let mut seen = HashSet::new();
+    let keys = keys_of(found, table)?;
+    let rows: Vec<u32> = (0..).zip(keys).filter_map(|(row, key)| seen.insert(key).then_some(row)).collect();
     if rows.len() == found.num_rows() {
         return Ok(found.clone());
     }

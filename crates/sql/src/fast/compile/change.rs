@@ -162,10 +162,11 @@ impl Compiler<'_> {
             OnConflict::Update { .. } | OnConflict::Refuse => return None,
         };
         self.has_excluded = true;
-        let mut set = |(column, value): &(usize, Option<ast::Expr>)| self.set(*column, value.as_ref()?);
         let assigned = match assigned {
             None => None,
-            Some(assigned) => Some(assigned.iter().map(&mut set).collect::<Option<Vec<_>>>()?),
+            Some(assigned) => {
+                Some(assigned.written()?.map(|(column, value)| self.set(column, value)).collect::<Option<Vec<_>>>()?)
+            }
         };
         Some(Conflict { target: target.clone(), arbiter, assigned })
     }
