@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder, Float32Builder,
-    Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, StringBuilder,
+    Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type, TimestampMicrosecondType};
@@ -227,6 +228,10 @@ pub fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
         DataType::Timestamptz => {
             let builder = TimestampMicrosecondBuilder::new().with_data_type(saki_exec::arrow_type(data_type));
             build!(builder, values, Value::Timestamptz(v) => *v)
+        }
+        DataType::Time => build!(Time64MicrosecondBuilder::new(), values, Value::Time(v) => *v),
+        DataType::Interval => {
+            build!(IntervalMonthDayNanoBuilder::new(), values, Value::Interval(v) => saki_exec::arrow_interval(*v))
         }
         DataType::Uuid => {
             let mut builder = FixedSizeBinaryBuilder::new(16);

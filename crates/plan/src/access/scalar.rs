@@ -28,6 +28,7 @@ pub fn value_of(literal: &ScalarValue, column: DataType) -> Option<Value> {
         (ScalarValue::Date32(Some(v)), DataType::Date) => Value::Date(*v),
         (ScalarValue::TimestampMicrosecond(Some(v), None), DataType::Timestamp) => Value::Timestamp(*v),
         (ScalarValue::TimestampMicrosecond(Some(v), Some(_)), DataType::Timestamptz) => Value::Timestamptz(*v),
+        (ScalarValue::Time64Microsecond(Some(v)), DataType::Time) => Value::Time(*v),
         (ScalarValue::FixedSizeBinary(16, Some(v)), DataType::Uuid) => Value::Uuid(v.as_slice().try_into().ok()?),
         _ => return None,
     })

@@ -16,6 +16,7 @@ use saki_functions::numeric::{folded, long_product};
 use saki_functions::row_wise;
 
 const TIMESTAMP: Arrow = Arrow::Timestamp(TimeUnit::Microsecond, None);
+const INTERVAL: Arrow = Arrow::Interval(IntervalUnit::MonthDayNano);
 
 /// Plans operators whose operands PostgreSQL sees otherwise.
 #[derive(Debug)]
@@ -147,6 +148,16 @@ fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Resul
         (Operator::Plus, Arrow::Timestamp(..), Arrow::Interval(_)) => saki_times::moved(left, right, false),
         (Operator::Plus, Arrow::Interval(_), Arrow::Timestamp(..)) => saki_times::moved(right, left, false),
         (Operator::Minus, Arrow::Timestamp(..), Arrow::Interval(_)) => saki_times::moved(left, right, true),
+        (Operator::Plus, Arrow::Time64(_), Arrow::Interval(_)) => saki_times::moved(left, right, false),
+        (Operator::Plus, Arrow::Interval(_), Arrow::Time64(_)) => saki_times::moved(right, left, false),
+        (Operator::Minus, Arrow::Time64(_), Arrow::Interval(_)) => saki_times::moved(left, right, true),
+        (Operator::Minus, Arrow::Time64(_), Arrow::Time64(_)) => saki_times::difference(left, right),
+        (Operator::Plus, Arrow::Date32, Arrow::Time64(_)) => {
+            saki_times::moved(cast(left, TIMESTAMP), cast(right, INTERVAL), false)
+        }
+        (Operator::Plus, Arrow::Time64(_), Arrow::Date32) => {
+            saki_times::moved(cast(right, TIMESTAMP), cast(left, INTERVAL), false)
+        }
         // What is chosen among moments of several types has its own only after types have been resolved.
         (Operator::Minus, Arrow::Timestamp(..) | Arrow::Date32, Arrow::Timestamp(..) | Arrow::Date32)
             if is_open(&left, schema) || is_open(&right, schema) =>
@@ -188,8 +199,8 @@ fn is_moment(of: &Arrow) -> bool {
 /// A text without a type beside a number or a moment is such a one; added to a timestamp it is an interval.
 fn beside(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let of = |data_type: Arrow| match (&data_type, op) {
-        (Arrow::Timestamp(..), Operator::Plus) => Some(Arrow::Interval(IntervalUnit::MonthDayNano)),
-        (Arrow::Date32 | Arrow::Timestamp(..), Operator::Minus) => Some(data_type),
+        (Arrow::Timestamp(..), Operator::Plus) => Some(INTERVAL),
+        (Arrow::Date32 | Arrow::Timestamp(..) | Arrow::Time64(_), Operator::Minus) => Some(data_type),
         (Arrow::Interval(_), Operator::Plus | Operator::Minus) => Some(data_type),
         (number, _) if is_number(number) => Some(data_type),
         _ => None,

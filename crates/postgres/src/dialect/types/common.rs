@@ -15,6 +15,8 @@ enum Category {
     Number,
     Text,
     Moment,
+    Time,
+    Interval,
     Bytes,
     Uuid,
 }
@@ -49,6 +51,8 @@ fn category(data_type: &Arrow) -> Option<Category> {
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => Category::Text,
         DataType::Date | DataType::Timestamp | DataType::Timestamptz => Category::Moment,
         DataType::Bytea => Category::Bytes,
+        DataType::Time => Category::Time,
+        DataType::Interval => Category::Interval,
         DataType::Uuid => Category::Uuid,
     })
 }
