@@ -9,11 +9,14 @@ use arrow_array::builder::{
     Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, TimestampMicrosecondType};
+use arrow_array::types::{
+    Float32Type, Float64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
+};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
-use arrow_schema::{DataType as Arrow, TimeUnit};
+use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
+use saki_base::civil::MICROS_PER_DAY;
 use saki_base::types::DECIMAL_PRECISION_MAX;
-use saki_base::{Column, DataType, Value};
+use saki_base::{Column, DataType, Interval, Value};
 
 use crate::catalog::Table;
 use crate::columns::without_excess;
@@ -129,7 +132,7 @@ fn convert(
 /// Moments with a zone as what its clocks show, where moments without one are wanted, and the other way round.
 fn by_clocks(array: &ArrayRef, target: &Arrow, by: &dyn Conversions) -> Result<ArrayRef> {
     let has_zone = |of: &Arrow| matches!(of, Arrow::Timestamp(_, Some(_)));
-    let is_local = |of: &Arrow| matches!(of, Arrow::Timestamp(_, None) | Arrow::Date32);
+    let is_local = |of: &Arrow| matches!(of, Arrow::Timestamp(_, None) | Arrow::Date32 | Arrow::Time64(_));
     let local = Arrow::Timestamp(TimeUnit::Microsecond, None);
     let micros = |of: &Arrow| cast_with_options(array, of, &CastOptions::default());
     let moved = |of: &Arrow, by: &dyn Fn(i64) -> i64| -> Result<ArrayRef> {
@@ -137,6 +140,9 @@ fn by_clocks(array: &ArrayRef, target: &Arrow, by: &dyn Conversions) -> Result<A
         let moments = moments.as_primitive::<TimestampMicrosecondType>().unary::<_, TimestampMicrosecondType>(by);
         Ok(Arc::new(moments))
     };
+    if let Some(spans) = of_day(array, target) {
+        return Ok(spans);
+    }
     if is_local(array.data_type()) && has_zone(target) {
         let instants = moved(&local, &|local| by.instant(local))?;
         let instants = instants.as_primitive::<TimestampMicrosecondType>().clone().with_data_type(target.clone());
@@ -147,6 +153,23 @@ fn by_clocks(array: &ArrayRef, target: &Arrow, by: &dyn Conversions) -> Result<A
         return moved(&zoned, &|instant| by.local(instant));
     }
     Ok(Arc::clone(array))
+}
+
+/// Times as the spans since midnight, and spans as the times so long after it; `None`: these are others.
+fn of_day(array: &ArrayRef, target: &Arrow) -> Option<ArrayRef> {
+    match target {
+        Arrow::Interval(IntervalUnit::MonthDayNano) => {
+            let times = array.as_primitive_opt::<Time64MicrosecondType>()?;
+            let span = |micros| saki_exec::arrow_interval(Interval { micros, ..Interval::default() });
+            Some(Arc::new(times.unary::<_, IntervalMonthDayNanoType>(span)))
+        }
+        Arrow::Time64(TimeUnit::Microsecond) => {
+            let spans = array.as_primitive_opt::<IntervalMonthDayNanoType>()?;
+            let time = |span| saki_exec::interval(span).micros.rem_euclid(MICROS_PER_DAY);
+            Some(Arc::new(spans.unary::<_, Time64MicrosecondType>(time)))
+        }
+        _ => None,
+    }
 }
 
 /// Numbers rounded to whole ones: decimals away from zero at a half, floats to the even.

@@ -155,6 +155,9 @@ fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Resul
         (Operator::Plus, Arrow::Date32, Arrow::Time64(_)) => {
             saki_times::moved(cast(left, TIMESTAMP), cast(right, INTERVAL), false)
         }
+        (Operator::Minus, Arrow::Date32, Arrow::Time64(_)) => {
+            saki_times::moved(cast(left, TIMESTAMP), cast(right, INTERVAL), true)
+        }
         (Operator::Plus, Arrow::Time64(_), Arrow::Date32) => {
             saki_times::moved(cast(right, TIMESTAMP), cast(left, INTERVAL), false)
         }
@@ -318,6 +321,16 @@ mod tests {
             ("date_trunc('month', timestamp '2024-02-15 12:34:56')", "2024-02-01 00:00:00"),
             ("date_trunc('hour', timestamp '2024-02-15 12:34:56')", "2024-02-15 12:00:00"),
             ("date_trunc('week', timestamp '2024-02-15 12:34:56')", "2024-02-12 00:00:00"),
+            ("time '10:00' + interval '15 hours'", "01:00:00"),
+            ("time '10:00' - interval '11 hours'", "23:00:00"),
+            ("interval '1 day 3 hours' + time '22:00'", "01:00:00"),
+            ("time '10:00' - time '11:00' = interval '-1 hour'", "true"),
+            ("date '2024-01-31' + time '10:00'", "2024-01-31 10:00:00"),
+            ("time '10:00' + date '2024-01-31'", "2024-01-31 10:00:00"),
+            ("date '2024-01-31' - time '10:00'", "2024-01-30 14:00:00"),
+            ("time '10:00' < interval '1 day'", "true"),
+            ("time '10:00' between '09:00' and '11:00'", "true"),
+            ("time '24:00' > '23:59:59.999999'", "true"),
             ("date '2024-01-01' < timestamp '2024-01-01 00:00:01'", "true"),
             ("date '2024-01-31' = '2024-01-31'", "true"),
             ("date '2024-01-31' < '2024-02-01'", "true"),
