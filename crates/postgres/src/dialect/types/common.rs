@@ -15,8 +15,8 @@ enum Category {
     Number,
     Text,
     Moment,
-    /// Intervals, and times of the day, which become intervals beside them.
-    Span,
+    Time,
+    Interval,
     Bytes,
     Uuid,
 }
@@ -51,7 +51,8 @@ fn category(data_type: &Arrow) -> Option<Category> {
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => Category::Text,
         DataType::Date | DataType::Timestamp | DataType::Timestamptz => Category::Moment,
         DataType::Bytea => Category::Bytes,
-        DataType::Time | DataType::Interval => Category::Span,
+        DataType::Time => Category::Time,
+        DataType::Interval => Category::Interval,
         DataType::Uuid => Category::Uuid,
     })
 }
@@ -60,7 +61,7 @@ fn category(data_type: &Arrow) -> Option<Category> {
 fn rank(data_type: &Arrow) -> u8 {
     match data_type {
         Arrow::Int16 | Arrow::Date32 => 0,
-        Arrow::Int32 | Arrow::Timestamp(_, None) | Arrow::Interval(_) => 1,
+        Arrow::Int32 | Arrow::Timestamp(_, None) => 1,
         Arrow::Int64 | Arrow::Timestamp(_, Some(_)) => 2,
         Arrow::Decimal128(..) => 3,
         Arrow::Float32 => 4,
@@ -73,25 +74,23 @@ fn has_zone(data_type: &Arrow) -> bool {
     matches!(data_type, Arrow::Timestamp(_, Some(_)))
 }
 
-fn is_span(data_type: &Arrow) -> bool {
-    category(data_type) == Some(Category::Span)
-}
-
 /// Operands of a comparison. A float beside any other number is compared as a double.
 pub fn compared(left: &Arrow, right: &Arrow) -> Together {
     let (Some(left_category), Some(right_category)) = (category(left), category(right)) else {
         return Together::Unknown;
     };
     if left_category != right_category {
-        return Together::Apart;
+        return match (left_category, right_category) {
+            // There is no operator between them, and a time becomes an interval by itself.
+            (Category::Time, Category::Interval) => Together::Cast(right.clone()),
+            (Category::Interval, Category::Time) => Together::Cast(left.clone()),
+            _ => Together::Apart,
+        };
     }
     if left != right && (left.is_floating() || right.is_floating()) {
         return Together::Cast(Arrow::Float64);
     }
     let together = if rank(right) > rank(left) { right.clone() } else { left.clone() };
-    if left != right && left_category == Category::Span {
-        return Together::Cast(together);
-    }
     // What a moment without a zone is beside one with a zone is for the session to say.
     if left != right && has_zone(&together) { Together::Cast(together) } else { Together::As(together) }
 }
@@ -114,9 +113,7 @@ pub fn chosen<'t>(types: impl IntoIterator<Item = &'t Arrow>) -> Together {
         }
     }
     match common {
-        Some(common) if differ && (common.is_floating() || has_zone(common) || is_span(common)) => {
-            Together::Cast(common.clone())
-        }
+        Some(common) if differ && (common.is_floating() || has_zone(common)) => Together::Cast(common.clone()),
         Some(common) => Together::As(common.clone()),
         None => Together::Unknown,
     }
