@@ -30,7 +30,7 @@ enum Step {
     Keep,
 }
 
-const TYPES: [DataType; 10] = [
+const TYPES: [DataType; 12] = [
     DataType::Int8,
     DataType::Text,
     DataType::Bool,
