@@ -16,7 +16,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
 use saki_base::civil::MICROS_PER_DAY;
 use saki_base::types::DECIMAL_PRECISION_MAX;
-use saki_base::{Column, DataType, Interval, Value};
+use saki_base::{Column, DataType, Interval, Value, ValueRef, display};
 
 use crate::catalog::Table;
 use crate::columns::without_excess;
@@ -119,6 +119,14 @@ fn convert(
         let place = |row| format!("row {}", first_row + row as u64);
         return parse_column(column, (0..texts.len()).map(value), place, by);
     }
+    if let Some(spans) = of_day(array, target) {
+        return Ok(spans);
+    }
+    if !is_assigned(array.data_type(), target) {
+        let message =
+            format!("column {:?} is of type {} but the expression is of another one", column.name, column.data_type);
+        return Err(SqlError::data(message).code("42804").hint("You will need to rewrite or cast the expression."));
+    }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let array = &by_clocks(array, target, by)?;
     let whole = if target.is_integer() { to_whole(array)? } else { Arc::clone(array) };
@@ -140,9 +148,6 @@ fn by_clocks(array: &ArrayRef, target: &Arrow, by: &dyn Conversions) -> Result<A
         let moments = moments.as_primitive::<TimestampMicrosecondType>().unary::<_, TimestampMicrosecondType>(by);
         Ok(Arc::new(moments))
     };
-    if let Some(spans) = of_day(array, target) {
-        return Ok(spans);
-    }
     if is_local(array.data_type()) && has_zone(target) {
         let instants = moved(&local, &|local| by.instant(local))?;
         let instants = instants.as_primitive::<TimestampMicrosecondType>().clone().with_data_type(target.clone());
@@ -155,7 +160,19 @@ fn by_clocks(array: &ArrayRef, target: &Arrow, by: &dyn Conversions) -> Result<A
     Ok(Arc::clone(array))
 }
 
-/// Times as the spans since midnight, and spans as the times so long after it; `None`: these are others.
+/// Whether values of a type are assigned to columns of another: of times and intervals Arrow would make more.
+fn is_assigned(from: &Arrow, to: &Arrow) -> bool {
+    let has_clock = |of: &Arrow| matches!(of, Arrow::Time32(_) | Arrow::Time64(_) | Arrow::Timestamp(..) | Arrow::Null);
+    let is_span = |of: &Arrow| matches!(of, Arrow::Interval(_) | Arrow::Duration(_) | Arrow::Null);
+    match (from, to) {
+        (from, Arrow::Time64(_)) => has_clock(from),
+        (from, Arrow::Interval(_)) => is_span(from),
+        (Arrow::Time32(_) | Arrow::Time64(_) | Arrow::Interval(_) | Arrow::Duration(_), to) => *to == Arrow::Utf8,
+        _ => true,
+    }
+}
+
+/// Times as the spans since midnight, spans as the times so long after it, and both as texts; `None`: these are others.
 fn of_day(array: &ArrayRef, target: &Arrow) -> Option<ArrayRef> {
     match target {
         Arrow::Interval(IntervalUnit::MonthDayNano) => {
@@ -167,6 +184,20 @@ fn of_day(array: &ArrayRef, target: &Arrow) -> Option<ArrayRef> {
             let spans = array.as_primitive_opt::<IntervalMonthDayNanoType>()?;
             let time = |span| saki_exec::interval(span).micros.rem_euclid(MICROS_PER_DAY);
             Some(Arc::new(spans.unary::<_, Time64MicrosecondType>(time)))
+        }
+        Arrow::Utf8 => {
+            let data_type = match array.data_type() {
+                Arrow::Time64(TimeUnit::Microsecond) => DataType::Time,
+                Arrow::Interval(IntervalUnit::MonthDayNano) => DataType::Interval,
+                _ => return None,
+            };
+            let text = |row| {
+                saki_exec::array_value(array, data_type, row).map(|value| match value {
+                    ValueRef::Null => None,
+                    value => Some(display(value, data_type).to_string()),
+                })
+            };
+            Some(Arc::new((0..array.len()).map(text).collect::<Option<StringArray>>()?))
         }
         _ => None,
     }

@@ -294,6 +294,7 @@ pub fn is_native(data_type: &DataType) -> bool {
             | DataType::Decimal128(_, 0..)
             | DataType::Date32
             | DataType::Timestamp(TimeUnit::Microsecond, _)
+            | DataType::Time64(TimeUnit::Microsecond)
             | DataType::Utf8
             | DataType::Utf8View
             | DataType::Binary
