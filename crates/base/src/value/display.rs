@@ -65,7 +65,7 @@ impl fmt::Display for DisplayValue<'_> {
             ValueRef::Timestamp(micros) => write_timestamp(f, micros, ""),
             ValueRef::Timestamptz(micros) => write_timestamp(f, micros, "+00"),
             ValueRef::Time(micros) => write_clock(micros.unsigned_abs(), f),
-            ValueRef::Interval(interval) => interval.fmt(f),
+            ValueRef::Interval(interval) => write!(f, "{interval}"),
             ValueRef::Uuid(bytes) => {
                 for (index, byte) in bytes.iter().enumerate() {
                     if matches!(index, 4 | 6 | 8 | 10) {
