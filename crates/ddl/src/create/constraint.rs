@@ -196,10 +196,10 @@ fn family(data_type: DataType) -> u8 {
     }
 }
 
-/// The same of a key that is kept in order.
+/// Positions of the columns of a key that is kept in order, each once.
 ///
 /// # Errors
-/// Also as [`check_key_type`].
+/// As [`positions`] and [`check_key_type`].
 fn key_positions(table: &Table, columns: &[ColumnName]) -> Result<Vec<usize>> {
     let positions = positions(table, columns)?;
     for (position, column) in positions.iter().zip(columns) {
