@@ -4,11 +4,12 @@
 //! | type | bytes |
 //! |---|---|
 //! | boolean | 0 or 1 |
-//! | integers, date, timestamps | big-endian, sign bit flipped |
+//! | integers, date, time, timestamps | big-endian, sign bit flipped |
 //! | numeric | the unscaled integer, 8 bytes up to 18 digits, else 16, as integers are |
 //! | real, double | the bits, big-endian, complemented if negative, else the sign flipped; -0 is +0, NaN is last |
 //! | text, bytea | the bytes, `00` written as `00 ff`, then the terminator `00 00` |
 //! | character(n) | as text, without trailing blanks |
+//! | interval | its length in microseconds, 16 bytes as integers are, then months and days, 4 bytes each |
 //! | uuid | its 16 bytes |
 //!
 //! A nullable column is preceded by a marker, `01` before a value and `02` for
@@ -22,15 +23,21 @@
 //! was encoded, except that -0.0 comes back as 0.0, every NaN as one NaN, and
 //! text of `character(n)` without trailing blanks.
 //!
+//! Intervals are ordered by their length, and equal ones that are not the same (a month, 30 days) lie beside each
+//! other under keys of their own. So they are no columns of a table's keys, where equal values have one key.
+//!
 //! Failure model: hostile bytes give a [`KeyError`] or a wrong value, never a panic.
 
 use std::fmt;
 
+use crate::interval::{INTERVAL_BYTES, Interval};
 use crate::types::{DECIMAL64_PRECISION_MAX, DataType, ValueRef, decimal_limit};
 
 const MARKER_VALUE: u8 = 0x01;
 const MARKER_NULL: u8 = 0x02;
 const ESCAPE: u8 = 0x00;
+/// Of an interval: its length in front of its months and days.
+const INTERVAL_KEY_BYTES: usize = size_of::<i128>() + INTERVAL_BYTES / 2;
 /// After [`ESCAPE`]: a zero byte of the value.
 const ESCAPED_ZERO: u8 = 0xff;
 /// After [`ESCAPE`]: the end of the value. Below every other continuation, so
@@ -64,7 +71,7 @@ impl KeyLayout {
         let mut fixed_offsets = Vec::with_capacity(columns.len());
         for column in &columns {
             fixed_offsets.push(offset);
-            let width = if column.nullable { None } else { column.data_type.fixed_width() };
+            let width = if column.nullable { None } else { fixed_width(column.data_type) };
             offset = offset.zip(width).map(|(offset, width)| offset + width);
         }
         Self { columns, fixed_offsets }
@@ -170,7 +177,8 @@ fn encode_value(data_type: DataType, value: ValueRef<'_>, out: &mut Vec<u8>) -> 
         }
         (DataType::Int8, ValueRef::Int8(value))
         | (DataType::Timestamp, ValueRef::Timestamp(value))
-        | (DataType::Timestamptz, ValueRef::Timestamptz(value)) => {
+        | (DataType::Timestamptz, ValueRef::Timestamptz(value))
+        | (DataType::Time, ValueRef::Time(value)) => {
             out.extend_from_slice(&(value ^ i64::MIN).to_be_bytes());
         }
         (DataType::Float4, ValueRef::Float4(value)) => {
@@ -198,6 +206,11 @@ fn encode_value(data_type: DataType, value: ValueRef<'_>, out: &mut Vec<u8>) -> 
         (DataType::Char(_), ValueRef::Text(text)) => encode_bytes(text.trim_end_matches(' ').as_bytes(), out),
         (DataType::Bytea, ValueRef::Bytea(bytes)) => encode_bytes(bytes, out),
         (DataType::Uuid, ValueRef::Uuid(bytes)) => out.extend_from_slice(&bytes),
+        (DataType::Interval, ValueRef::Interval(value)) => {
+            out.extend_from_slice(&(value.length() ^ i128::MIN).to_be_bytes());
+            out.extend_from_slice(&(value.months ^ i32::MIN).to_be_bytes());
+            out.extend_from_slice(&(value.days ^ i32::MIN).to_be_bytes());
+        }
         (expected, found) => return Err(KeyError::WrongType { column: 0, expected, found: found.kind() }),
     }
     Ok(())
@@ -214,6 +227,27 @@ fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(&[ESCAPE, TERMINATOR]);
 }
 
+/// Bytes of an encoded value, without a marker; `None`: they depend on the value.
+const fn fixed_width(data_type: DataType) -> Option<usize> {
+    match data_type {
+        DataType::Interval => Some(INTERVAL_KEY_BYTES),
+        other => other.fixed_width(),
+    }
+}
+
+/// An interval by its length, months and days; the time is what they leave.
+fn decode_interval(encoded: [u8; INTERVAL_KEY_BYTES]) -> Result<Interval, KeyError> {
+    let (length, rest) = encoded.split_at(size_of::<i128>());
+    let length = i128::from_be_bytes(length.try_into().expect("cut to its width")) ^ i128::MIN;
+    let (months, days) = rest.split_at(size_of::<i32>());
+    let part = |bytes: &[u8]| i32::from_be_bytes(bytes.try_into().expect("cut to its width")) ^ i32::MIN;
+    let whole = Interval { months: part(months), days: part(days), micros: 0 };
+    let micros = length.checked_sub(whole.length()).and_then(|micros| i64::try_from(micros).ok());
+    micros
+        .map(|micros| Interval { micros, ..whole })
+        .ok_or(KeyError::malformed(0, "an interval whose length is not that of its parts"))
+}
+
 /// Bytes that an encoded column at the start of `bytes` takes.
 fn encoded_width(column: KeyColumn, bytes: &[u8]) -> Result<usize, KeyError> {
     let marker = match read_marker(column, bytes)? {
@@ -221,7 +255,7 @@ fn encoded_width(column: KeyColumn, bytes: &[u8]) -> Result<usize, KeyError> {
         Marker::Value => 1,
         Marker::Absent => 0,
     };
-    let width = match column.data_type.fixed_width() {
+    let width = match fixed_width(column.data_type) {
         Some(width) => width,
         None => find_terminator(&bytes[marker..], complement(column))? + 2,
     };
@@ -298,6 +332,8 @@ pub fn decode_column<'a>(
         DataType::Int8 => ValueRef::Int8(i64::from_be_bytes(fixed(column, encoded)) ^ i64::MIN),
         DataType::Timestamp => ValueRef::Timestamp(i64::from_be_bytes(fixed(column, encoded)) ^ i64::MIN),
         DataType::Timestamptz => ValueRef::Timestamptz(i64::from_be_bytes(fixed(column, encoded)) ^ i64::MIN),
+        DataType::Time => ValueRef::Time(i64::from_be_bytes(fixed(column, encoded)) ^ i64::MIN),
+        DataType::Interval => ValueRef::Interval(decode_interval(fixed(column, encoded))?),
         DataType::Float4 => {
             let bits = u32::from_be_bytes(fixed(column, encoded));
             let flip = if bits >> 31 == 1 { 1 << 31 } else { u32::MAX };

@@ -24,7 +24,7 @@
 //! - Comparing two keys of a layout as bytes compares their values.
 //! - A key holds its values in full: a tree entry stores key columns in its key
 //!   only, and all others in its row.
-//! - A row and a key have exactly one encoding for equal values.
+//! - A row and a key have exactly one encoding for equal values, but for intervals of other parts and one length.
 //! - Formats are little-endian (keys big-endian, for their order) and do not
 //!   depend on the machine; `docs/file-format.md` has them byte by byte.
 //!
@@ -69,7 +69,8 @@ pub use random::Random;
 pub use row::{EarlierColumn, RowColumn, RowError, RowLayout, RowRef};
 pub use tester::{panics, planted, seam};
 pub use time::clock::{Clock, SystemClock, VirtualClock, wall_micros};
-pub use time::{civil, clock};
+pub use time::interval::{INTERVAL_BYTES, Interval};
+pub use time::{civil, clock, interval};
 pub use types::{Column, DataType, ValueRef};
 pub use value::display::display;
 pub use value::{Value, compare};

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::time::interval::{INTERVAL_BYTES, Interval};
+
 /// Largest precision that a decimal stored in 8 bytes can have.
 pub const DECIMAL64_PRECISION_MAX: u8 = 18;
 /// Largest precision of any decimal.
@@ -36,6 +38,10 @@ pub enum DataType {
     Timestamp,
     /// Microseconds since 1970-01-01 00:00:00 UTC, 8 bytes.
     Timestamptz,
+    /// Microseconds since midnight, 8 bytes; a day, 24:00:00, at most.
+    Time,
+    /// Months, days and microseconds, 16 bytes.
+    Interval,
     Uuid,
 }
 
@@ -46,7 +52,7 @@ impl DataType {
             Self::Bool => Some(1),
             Self::Int2 => Some(2),
             Self::Int4 | Self::Float4 | Self::Date => Some(4),
-            Self::Int8 | Self::Float8 | Self::Timestamp | Self::Timestamptz => Some(8),
+            Self::Int8 | Self::Float8 | Self::Timestamp | Self::Timestamptz | Self::Time => Some(8),
             Self::Decimal { precision, .. } => {
                 if precision <= DECIMAL64_PRECISION_MAX {
                     Some(8)
@@ -54,6 +60,7 @@ impl DataType {
                     Some(16)
                 }
             }
+            Self::Interval => Some(INTERVAL_BYTES),
             Self::Uuid => Some(16),
             Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea => None,
         }
@@ -77,6 +84,8 @@ impl fmt::Display for DataType {
             Self::Date => f.write_str("date"),
             Self::Timestamp => f.write_str("timestamp without time zone"),
             Self::Timestamptz => f.write_str("timestamp with time zone"),
+            Self::Time => f.write_str("time without time zone"),
+            Self::Interval => f.write_str("interval"),
             Self::Uuid => f.write_str("uuid"),
         }
     }
@@ -108,6 +117,8 @@ pub enum ValueRef<'a> {
     Date(i32),
     Timestamp(i64),
     Timestamptz(i64),
+    Time(i64),
+    Interval(Interval),
     Uuid([u8; 16]),
 }
 
@@ -128,6 +139,8 @@ impl ValueRef<'_> {
             Self::Date(_) => "date",
             Self::Timestamp(_) => "timestamp without time zone",
             Self::Timestamptz(_) => "timestamp with time zone",
+            Self::Time(_) => "time without time zone",
+            Self::Interval(_) => "interval",
             Self::Uuid(_) => "uuid",
         }
     }

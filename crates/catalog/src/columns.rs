@@ -2,7 +2,8 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
 use arrow_buffer::NullBuffer;
@@ -34,6 +35,8 @@ enum Values<'a> {
     Date(&'a PrimitiveArray<Date32Type>),
     Timestamp(&'a PrimitiveArray<TimestampMicrosecondType>),
     Timestamptz(&'a PrimitiveArray<TimestampMicrosecondType>),
+    Time(&'a PrimitiveArray<Time64MicrosecondType>),
+    Interval(&'a PrimitiveArray<IntervalMonthDayNanoType>),
     Uuid(&'a arrow_array::FixedSizeBinaryArray),
     RowId(i64),
 }
@@ -63,6 +66,10 @@ impl<'a> ColumnReader<'a> {
             }
             (DataType::Timestamptz, Arrow::Timestamp(arrow_schema::TimeUnit::Microsecond, Some(_))) => {
                 Values::Timestamptz(array.as_primitive())
+            }
+            (DataType::Time, Arrow::Time64(arrow_schema::TimeUnit::Microsecond)) => Values::Time(array.as_primitive()),
+            (DataType::Interval, Arrow::Interval(arrow_schema::IntervalUnit::MonthDayNano)) => {
+                Values::Interval(array.as_primitive())
             }
             (DataType::Uuid, Arrow::FixedSizeBinary(16)) => Values::Uuid(array.as_fixed_size_binary()),
             (expected, found) => {
@@ -126,6 +133,8 @@ impl<'a> ColumnReader<'a> {
             Values::Date(a) => ValueRef::Date(a.value(row)),
             Values::Timestamp(a) => ValueRef::Timestamp(a.value(row)),
             Values::Timestamptz(a) => ValueRef::Timestamptz(a.value(row)),
+            Values::Time(a) => ValueRef::Time(a.value(row)),
+            Values::Interval(a) => ValueRef::Interval(saki_exec::interval(a.value(row))),
             Values::Uuid(a) => ValueRef::Uuid(a.value(row).try_into().unwrap_or([0; 16])),
             Values::RowId(first) => ValueRef::Int8(first + row as i64),
         }

@@ -5,14 +5,18 @@ use std::sync::Arc;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder, Float32Builder,
-    Float64Builder, Int16Builder, Int32Builder, Int64Builder, StringBuilder, TimestampMicrosecondBuilder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, StringBuilder,
+    Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, TimestampMicrosecondType};
+use arrow_array::types::{
+    Float32Type, Float64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
+};
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
-use arrow_schema::{DataType as Arrow, TimeUnit};
+use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
+use saki_base::civil::MICROS_PER_DAY;
 use saki_base::types::DECIMAL_PRECISION_MAX;
-use saki_base::{Column, DataType, Value};
+use saki_base::{Column, DataType, Interval, Value, ValueRef, display};
 
 use crate::catalog::Table;
 use crate::columns::without_excess;
@@ -115,6 +119,14 @@ fn convert(
         let place = |row| format!("row {}", first_row + row as u64);
         return parse_column(column, (0..texts.len()).map(value), place, by);
     }
+    if let Some(spans) = of_day(array, target) {
+        return Ok(spans);
+    }
+    if !is_assigned(array.data_type(), target) {
+        let message =
+            format!("column {:?} is of type {} but the expression is of another one", column.name, column.data_type);
+        return Err(SqlError::data(message).code("42804").hint("You will need to rewrite or cast the expression."));
+    }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let array = &by_clocks(array, target, by)?;
     let whole = if target.is_integer() { to_whole(array)? } else { Arc::clone(array) };
@@ -128,7 +140,7 @@ fn convert(
 /// Moments with a zone as what its clocks show, where moments without one are wanted, and the other way round.
 fn by_clocks(array: &ArrayRef, target: &Arrow, by: &dyn Conversions) -> Result<ArrayRef> {
     let has_zone = |of: &Arrow| matches!(of, Arrow::Timestamp(_, Some(_)));
-    let is_local = |of: &Arrow| matches!(of, Arrow::Timestamp(_, None) | Arrow::Date32);
+    let is_local = |of: &Arrow| matches!(of, Arrow::Timestamp(_, None) | Arrow::Date32 | Arrow::Time64(_));
     let local = Arrow::Timestamp(TimeUnit::Microsecond, None);
     let micros = |of: &Arrow| cast_with_options(array, of, &CastOptions::default());
     let moved = |of: &Arrow, by: &dyn Fn(i64) -> i64| -> Result<ArrayRef> {
@@ -146,6 +158,49 @@ fn by_clocks(array: &ArrayRef, target: &Arrow, by: &dyn Conversions) -> Result<A
         return moved(&zoned, &|instant| by.local(instant));
     }
     Ok(Arc::clone(array))
+}
+
+/// Whether values of a type are assigned to columns of another: of times and intervals Arrow would make more.
+fn is_assigned(from: &Arrow, to: &Arrow) -> bool {
+    let has_clock = |of: &Arrow| matches!(of, Arrow::Time32(_) | Arrow::Time64(_) | Arrow::Timestamp(..) | Arrow::Null);
+    let is_span = |of: &Arrow| matches!(of, Arrow::Interval(_) | Arrow::Duration(_) | Arrow::Null);
+    match (from, to) {
+        (from, Arrow::Time64(_)) => has_clock(from),
+        (from, Arrow::Interval(_)) => is_span(from),
+        (Arrow::Time32(_) | Arrow::Time64(_) | Arrow::Interval(_) | Arrow::Duration(_), to) => *to == Arrow::Utf8,
+        _ => true,
+    }
+}
+
+/// Times as the spans since midnight, spans as the times so long after it, and both as texts; `None`: these are others.
+fn of_day(array: &ArrayRef, target: &Arrow) -> Option<ArrayRef> {
+    match target {
+        Arrow::Interval(IntervalUnit::MonthDayNano) => {
+            let times = array.as_primitive_opt::<Time64MicrosecondType>()?;
+            let span = |micros| saki_exec::arrow_interval(Interval { micros, ..Interval::default() });
+            Some(Arc::new(times.unary::<_, IntervalMonthDayNanoType>(span)))
+        }
+        Arrow::Time64(TimeUnit::Microsecond) => {
+            let spans = array.as_primitive_opt::<IntervalMonthDayNanoType>()?;
+            let time = |span| saki_exec::interval(span).micros.rem_euclid(MICROS_PER_DAY);
+            Some(Arc::new(spans.unary::<_, Time64MicrosecondType>(time)))
+        }
+        Arrow::Utf8 => {
+            let data_type = match array.data_type() {
+                Arrow::Time64(TimeUnit::Microsecond) => DataType::Time,
+                Arrow::Interval(IntervalUnit::MonthDayNano) => DataType::Interval,
+                _ => return None,
+            };
+            let text = |row| {
+                saki_exec::array_value(array, data_type, row).map(|value| match value {
+                    ValueRef::Null => None,
+                    value => Some(display(value, data_type).to_string()),
+                })
+            };
+            Some(Arc::new((0..array.len()).map(text).collect::<Option<StringArray>>()?))
+        }
+        _ => None,
+    }
 }
 
 /// Numbers rounded to whole ones: decimals away from zero at a half, floats to the even.
@@ -227,6 +282,10 @@ pub fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
         DataType::Timestamptz => {
             let builder = TimestampMicrosecondBuilder::new().with_data_type(saki_exec::arrow_type(data_type));
             build!(builder, values, Value::Timestamptz(v) => *v)
+        }
+        DataType::Time => build!(Time64MicrosecondBuilder::new(), values, Value::Time(v) => *v),
+        DataType::Interval => {
+            build!(IntervalMonthDayNanoBuilder::new(), values, Value::Interval(v) => saki_exec::arrow_interval(*v))
         }
         DataType::Uuid => {
             let mut builder = FixedSizeBinaryBuilder::new(16);

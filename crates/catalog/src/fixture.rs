@@ -1,15 +1,16 @@
 //! Tables and values for the tests of this crate.
 
 use proptest::prelude::*;
+use saki_base::civil::MICROS_PER_DAY;
 use saki_base::value::Value;
-use saki_base::{Column, DataType, TableId, TreeId};
+use saki_base::{Column, DataType, Interval, TableId, TreeId};
 use saki_tree::TreeRoot;
 
 use crate::PUBLIC;
 use crate::catalog::{ColumnDetail, Index, IndexColumn, Sequence, SequencePosition, Table, View};
 
 /// A type of each kind.
-pub const TYPES: [DataType; 15] = [
+pub const TYPES: [DataType; 17] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,
@@ -24,6 +25,8 @@ pub const TYPES: [DataType; 15] = [
     DataType::Date,
     DataType::Timestamp,
     DataType::Timestamptz,
+    DataType::Time,
+    DataType::Interval,
     DataType::Uuid,
 ];
 
@@ -98,6 +101,11 @@ pub fn value(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
         DataType::Date => any::<i32>().prop_map(Value::Date).boxed(),
         DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
         DataType::Timestamptz => any::<i64>().prop_map(Value::Timestamptz).boxed(),
+        DataType::Time => (0..=MICROS_PER_DAY).prop_map(Value::Time).boxed(),
+        DataType::Interval => {
+            let parts = (any::<i32>(), any::<i32>(), i64::MIN / 1_000..=i64::MAX / 1_000);
+            parts.prop_map(|(months, days, micros)| Value::Interval(Interval { months, days, micros })).boxed()
+        }
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
     };
     if nullable { prop_oneof![5 => present, 1 => Just(Value::Null)].boxed() } else { present }

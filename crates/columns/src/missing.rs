@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{
     ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, PrimitiveArray, StringViewArray, UInt32Array,
 };
+use arrow_buffer::IntervalMonthDayNano;
 use saki_base::types::{DECIMAL_PRECISION_MAX, DECIMAL64_PRECISION_MAX};
 use saki_base::{DataType, Value};
 use saki_vector::Column;
@@ -56,6 +58,11 @@ fn one(value: &Value, data_type: DataType) -> Result<Column, ColumnsError> {
         (DataType::Timestamptz, Value::Timestamptz(value)) => {
             Arc::new(PrimitiveArray::<TimestampMicrosecondType>::from(vec![*value]).with_timezone("UTC"))
         }
+        (DataType::Time, Value::Time(value)) => Arc::new(PrimitiveArray::<Time64MicrosecondType>::from(vec![*value])),
+        (DataType::Interval, Value::Interval(value)) => {
+            let value = IntervalMonthDayNano::new(value.months, value.days, value.nanos());
+            Arc::new(PrimitiveArray::<IntervalMonthDayNanoType>::from(vec![value]))
+        }
         (DataType::Decimal { precision, .. }, Value::Decimal(value)) if precision <= DECIMAL64_PRECISION_MAX => {
             Arc::new(PrimitiveArray::<Int64Type>::from(vec![*value as i64]))
         }
@@ -82,6 +89,8 @@ fn one(value: &Value, data_type: DataType) -> Result<Column, ColumnsError> {
 
 #[cfg(test)]
 mod tests {
+    use saki_base::Interval;
+
     use super::*;
     use crate::values::for_each_value;
 
@@ -100,6 +109,8 @@ mod tests {
             (DataType::Date, Value::Date(9)),
             (DataType::Timestamp, Value::Timestamp(9)),
             (DataType::Timestamptz, Value::Timestamptz(-9)),
+            (DataType::Time, Value::Time(9)),
+            (DataType::Interval, Value::Interval(Interval { months: -1, days: 2, micros: -3 })),
             (DataType::Uuid, Value::Uuid([7; 16])),
             (DataType::Text, Value::Text("text ".repeat(100))),
             (DataType::Char(3), Value::Text("c".to_owned())),

@@ -2,11 +2,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{Array, ArrayAccessor};
-use arrow_schema::DataType as ArrowType;
-use saki_base::{DataType, ValueRef};
+use arrow_buffer::IntervalMonthDayNano;
+use arrow_schema::{DataType as ArrowType, IntervalUnit, TimeUnit};
+use saki_base::{DataType, Interval, ValueRef};
 use saki_vector::{Column, form};
 
 use crate::ColumnsError;
@@ -43,6 +45,14 @@ pub fn for_each_value(
         }
         (DataType::Timestamptz, ArrowType::Timestamp(..)) => {
             each(array.as_primitive::<TimestampMicrosecondType>(), ValueRef::Timestamptz, look);
+        }
+        (DataType::Time, ArrowType::Time64(TimeUnit::Microsecond)) => {
+            each(array.as_primitive::<Time64MicrosecondType>(), ValueRef::Time, look);
+        }
+        (DataType::Interval, ArrowType::Interval(IntervalUnit::MonthDayNano)) => {
+            let interval =
+                |of: IntervalMonthDayNano| ValueRef::Interval(Interval::of_nanos(of.months, of.days, of.nanoseconds));
+            each(array.as_primitive::<IntervalMonthDayNanoType>(), interval, look);
         }
         (
             DataType::Text | DataType::Varchar(_) | DataType::Char(_),

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BinaryViewBuilder, FixedSizeBinaryBuilder, StringViewBuilder};
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{ArrayRef, BooleanArray, Decimal128Array, PrimitiveArray};
+use arrow_buffer::IntervalMonthDayNano;
 use proptest::prelude::*;
 use saki_base::value::{Value, compare};
-use saki_base::{ChunkId, DataType, PageSize, Random, TreeId};
+use saki_base::{ChunkId, DataType, Interval, PageSize, Random, TreeId};
 use saki_columns::{
     Bloom, BuildOptions, Codec, ColumnType, InspectColumns, SegmentBuilder, SegmentTable, SegmentsRoot,
     SegmentsVerification, Test, VerifySource, codec, values::for_each_value, verify,
@@ -31,7 +33,7 @@ struct Model {
     rows: usize,
 }
 
-const TYPES: [DataType; 16] = [
+const TYPES: [DataType; 18] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,
@@ -47,6 +49,8 @@ const TYPES: [DataType; 16] = [
     DataType::Date,
     DataType::Timestamp,
     DataType::Timestamptz,
+    DataType::Time,
+    DataType::Interval,
     DataType::Uuid,
 ];
 
@@ -126,6 +130,11 @@ fn value_of(data_type: DataType, number: u64, length: usize) -> Value {
         DataType::Date => Value::Date(number as i32),
         DataType::Timestamp => Value::Timestamp(number as i64),
         DataType::Timestamptz => Value::Timestamptz(number as i64),
+        DataType::Time => Value::Time(number as i64),
+        // Of one length only where they are the same.
+        DataType::Interval => {
+            Value::Interval(Interval { months: number as i32 % 9, days: 0, micros: number as i64 % 1_000_000 })
+        }
         DataType::Uuid => Value::Uuid(u128::from(number).to_be_bytes()),
     }
 }
@@ -210,6 +219,11 @@ fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
             }
             Arc::new(builder.finish())
         }
+        DataType::Time => primitive!(Time64MicrosecondType, Time),
+        DataType::Interval => Arc::new(numbers::<IntervalMonthDayNanoType>(values, |value| match value {
+            Value::Interval(of) => Some(IntervalMonthDayNano::new(of.months, of.days, of.nanos())),
+            _ => None,
+        })),
         DataType::Uuid => {
             let mut builder = FixedSizeBinaryBuilder::new(16);
             for value in values {

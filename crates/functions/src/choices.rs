@@ -1,10 +1,14 @@
 //! `coalesce`, `greatest`, `least` and `nullif`, which take texts beside values of any type while a statement is
 //! planned: whether these are constants that have no type yet, or do not match, is found out once the plan is there.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::IntervalMonthDayNanoType;
+use arrow_array::{Array, IntervalMonthDayNanoArray};
 use arrow_schema::{DataType, FieldRef};
-use datafusion::arrow::compute::can_cast_types;
+use datafusion::arrow::compute::{can_cast_types, cast};
 use datafusion::common::Result;
 use datafusion::functions::core;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -13,6 +17,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use saki_base::Interval;
 use saki_catalog::SqlError;
 
 /// The functions, under the names that they replace.
@@ -93,8 +98,33 @@ impl ScalarUDFImpl for Choice {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        self.function.invoke_with_args(args)
+        match (self.name(), args.return_field.data_type()) {
+            ("greatest", DataType::Interval(_)) => longest(&args, Ordering::Greater),
+            ("least", DataType::Interval(_)) => longest(&args, Ordering::Less),
+            _ => self.function.invoke_with_args(args),
+        }
     }
+}
+
+/// Of intervals the longest or the shortest, in each row; NULLs are passed over, and of equal ones the first is taken.
+fn longest(args: &ScalarFunctionArgs, wanted: Ordering) -> Result<ColumnarValue> {
+    let arrays = args.args.iter().map(|arg| Ok(cast(&arg.to_array(args.number_rows)?, &saki_times::INTERVAL)?));
+    let arrays = arrays.collect::<Result<Vec<_>>>()?;
+    let values: Vec<_> = arrays.iter().map(|array| array.as_primitive::<IntervalMonthDayNanoType>()).collect();
+    let length = |at: usize, row: usize| {
+        let value = values[at].value(row);
+        Interval::of_nanos(value.months, value.days, value.nanoseconds).length()
+    };
+    let chosen = |row: usize| {
+        let mut best: Option<usize> = None;
+        for at in (0..values.len()).filter(|at| values[*at].is_valid(row)) {
+            if best.is_none_or(|best| length(at, row).cmp(&length(best, row)) == wanted) {
+                best = Some(at);
+            }
+        }
+        best.map(|at| values[at].value(row))
+    };
+    Ok(ColumnarValue::Array(Arc::new((0..args.number_rows).map(chosen).collect::<IntervalMonthDayNanoArray>())))
 }
 
 fn is_text(data_type: &DataType) -> bool {

@@ -2,7 +2,10 @@
 
 use std::fmt::{self, Write};
 
+use saki_base::Interval;
 use saki_base::civil::{CivilDate, MICROS_PER_DAY, MICROS_PER_SECOND, MONTHS, WEEKDAYS, civil_from_days};
+
+use saki_base::interval;
 
 use crate::zone::TimeZone;
 
@@ -211,7 +214,7 @@ impl TimeStyle {
     pub fn write_interval(&self, months: i32, days: i32, micros: i64, out: &mut impl Write) -> fmt::Result {
         let parts = Parts { years: months / 12, months: months % 12, days, micros };
         match self.interval {
-            IntervalStyle::Postgres => parts.write_postgres(out),
+            IntervalStyle::Postgres => write!(out, "{}", Interval { months, days, micros }),
             IntervalStyle::PostgresVerbose => parts.write_verbose(out),
             IntervalStyle::SqlStandard => parts.write_standard(out),
             IntervalStyle::Iso8601 => parts.write_iso(out),
@@ -229,9 +232,7 @@ fn write_era(date: CivilDate, out: &mut impl Write) -> fmt::Result {
 }
 
 fn write_clock(of_day: i64, out: &mut impl Write) -> fmt::Result {
-    let seconds = of_day / MICROS_PER_SECOND;
-    write!(out, "{:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
-    write_fraction(of_day % MICROS_PER_SECOND, out)
+    interval::write_clock(of_day.unsigned_abs(), out)
 }
 
 fn write_fraction(micros: i64, out: &mut impl Write) -> fmt::Result {
@@ -280,39 +281,11 @@ impl Parts {
         [(self.years.into(), "year"), (self.months.into(), "mon"), (self.days.into(), "day")]
     }
 
-    /// `1 year 2 mons -3 days +04:05:06.5`
-    fn write_postgres(&self, out: &mut impl Write) -> fmt::Result {
-        let mut separator = "";
-        // After a negative part, a positive one says so.
-        let mut negative = false;
-        for (count, unit) in self.units().into_iter().filter(|(count, _)| *count != 0) {
-            let sign = if negative && count > 0 { "+" } else { "" };
-            write!(out, "{separator}{sign}{count} {unit}{}", if count == 1 { "" } else { "s" })?;
-            separator = " ";
-            negative = count < 0;
-        }
-        if self.micros == 0 && !separator.is_empty() {
-            return Ok(());
-        }
-        let sign = match self.micros < 0 {
-            true => "-",
-            false if negative => "+",
-            false => "",
-        };
-        write!(out, "{separator}{sign}")?;
-        self.write_hours(true, out)
-    }
-
-    fn write_hours(&self, padded: bool, out: &mut impl Write) -> fmt::Result {
+    /// `4:05:06.5`
+    fn write_hours(&self, out: &mut impl Write) -> fmt::Result {
         let micros = self.micros.unsigned_abs();
         let seconds = micros / 1_000_000;
-        let hours = seconds / 3_600;
-        if padded {
-            write!(out, "{hours:02}")?;
-        } else {
-            write!(out, "{hours}")?;
-        }
-        write!(out, ":{:02}:{:02}", seconds / 60 % 60, seconds % 60)?;
+        write!(out, "{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
         write_fraction((micros % 1_000_000) as i64, out)
     }
 
@@ -360,7 +333,7 @@ impl Parts {
             write!(out, "{}{years}-{of_year} ", sign(months))?;
             write!(out, "{}{} ", sign(self.days.into()), self.days.unsigned_abs())?;
             out.write_char(sign(self.micros))?;
-            return self.write_hours(false, out);
+            return self.write_hours(out);
         }
         if has_negative {
             out.write_char('-')?;
@@ -371,7 +344,7 @@ impl Parts {
         if self.days != 0 {
             write!(out, "{} ", self.days.unsigned_abs())?;
         }
-        self.write_hours(false, out)
+        self.write_hours(out)
     }
 
     /// `P1Y2M-3DT4H5M6.5S`

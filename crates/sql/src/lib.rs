@@ -52,8 +52,8 @@ pub use saki_context::statement::{
 };
 pub use saki_context::transaction::TransactionStatus;
 pub use saki_parameters::{
-    Effective, Interval, LogLevel, LoggedStatements, Logging, Parameters, ROLE, SESSION, SessionRoles, SessionTime,
-    State, TimeStyle, duration,
+    Effective, LogLevel, LoggedStatements, Logging, Parameters, ROLE, SESSION, SessionRoles, SessionTime, State,
+    TimeStyle, duration,
 };
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
 pub use saki_postgres::statement::{kept_weight, without_passwords};

@@ -31,11 +31,14 @@ pub fn storage_type(spelled: &ast::DataType) -> Result<DataType> {
         Sql::Date => DataType::Date,
         Sql::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Timestamp,
         Sql::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => DataType::Timestamptz,
+        // Their digits and fields are not kept, as those of timestamps are not.
+        Sql::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
+        Sql::Interval { .. } => DataType::Interval,
         Sql::Uuid => DataType::Uuid,
         other => {
             return Err(SqlError::unsupported(format!("type {other} is not supported")).hint(
                 "use smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), \
-                 char(n), bytea, date, timestamp, timestamptz, uuid or boolean",
+                 char(n), bytea, date, time, timestamp, timestamptz, interval, uuid or boolean",
             ));
         }
     })
@@ -88,6 +91,8 @@ pub fn stored_as(arrow: &arrow_schema::DataType) -> Option<DataType> {
         Arrow::Date32 => DataType::Date,
         Arrow::Timestamp(_, None) | Arrow::Date64 => DataType::Timestamp,
         Arrow::Timestamp(_, Some(_)) => DataType::Timestamptz,
+        Arrow::Time32(_) | Arrow::Time64(_) => DataType::Time,
+        Arrow::Interval(_) | Arrow::Duration(_) => DataType::Interval,
         _ => return None,
     })
 }

@@ -164,6 +164,8 @@ pub fn oid_of(data_type: DataType) -> (i64, i64) {
         DataType::Timestamp => (1114, -1),
         DataType::Timestamptz => (1184, -1),
         DataType::Decimal { precision, scale } => (1700, ((i64::from(precision) << 16) | i64::from(scale)) + 4),
+        DataType::Time => (1083, -1),
+        DataType::Interval => (1186, -1),
         DataType::Uuid => (2950, -1),
     }
 }
@@ -218,8 +220,6 @@ pub fn oid_of_value(arrow: &Arrow) -> Option<i64> {
         Arrow::Null => UNKNOWN,
         Arrow::List(field) | Arrow::LargeList(field) => by_oid(oid_of_value(field.data_type())?)?.array,
         Arrow::Dictionary(_, value) => oid_of_value(value)?,
-        Arrow::Interval(_) | Arrow::Duration(_) => 1186,
-        Arrow::Time32(_) | Arrow::Time64(_) => 1083,
         Arrow::Struct(_) => 2249,
         other => oid_of(stored_as(other)?).0,
     })
@@ -238,6 +238,7 @@ pub fn value_type(oid: i64) -> Option<Arrow> {
         700 => Arrow::Float32,
         701 => Arrow::Float64,
         1082 => Arrow::Date32,
+        1083 => saki_times::TIME,
         1114 => saki_times::TIMESTAMP,
         1184 => saki_times::timestamptz(),
         1186 => saki_times::INTERVAL,

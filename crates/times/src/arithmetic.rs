@@ -52,6 +52,8 @@ fn move_by(args: &[Datum], session: &SessionTime) -> Result<Datum> {
     let interval = if args[2] == Datum::Bool(true) { negative(*interval)? } else { *interval };
     Ok(match &args[0] {
         Datum::Timestamptz(micros) => Datum::Timestamptz(plus_in_zone(*micros, interval, &session.style.zone)?),
+        // Over midnight, to the next day or the one before.
+        Datum::Time(micros) => Datum::Time((micros + interval.micros % MICROS_PER_DAY).rem_euclid(MICROS_PER_DAY)),
         other => Datum::Timestamp(plus(timestamp(other, session)?, interval)?),
     })
 }
@@ -107,6 +109,9 @@ fn in_range(micros: Option<i64>) -> Result<i64> {
 }
 
 fn subtract(args: &[Datum], session: &SessionTime) -> Result<Datum> {
+    if let (Datum::Time(left), Datum::Time(right)) = (&args[0], &args[1]) {
+        return Ok(Datum::Interval(Interval { micros: left - right, ..Interval::default() }));
+    }
     let of = |value: &Datum| match value {
         Datum::Timestamptz(_) => instant(value, session),
         other => timestamp(other, session),
@@ -132,8 +137,7 @@ pub fn series(
     session: &SessionTime,
     most: usize,
 ) -> Result<Vec<i64>> {
-    let days = i128::from(step.months) * i128::from(DAYS_OF_MONTH) + i128::from(step.days);
-    let length = days * i128::from(MICROS_PER_DAY) + i128::from(step.micros);
+    let length = step.length();
     if length == 0 {
         return Err(SqlError::data("step size cannot equal zero").code("22023").into());
     }

@@ -86,6 +86,8 @@ const CASTS: [TimeFunction; 5] = [
         |args, session| {
             Ok(Datum::Time(match &args[0] {
                 Datum::Text(text) => session.style.read_time(text, session.now())?,
+                Datum::Time(micros) => *micros,
+                Datum::Interval(interval) => interval.micros.rem_euclid(MICROS_PER_DAY),
                 other => timestamp(other, session)?.rem_euclid(MICROS_PER_DAY),
             }))
         },

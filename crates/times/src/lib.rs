@@ -37,12 +37,12 @@ use datafusion::logical_expr::ScalarUDF;
 
 pub use self::arithmetic::{difference, moved, series};
 pub use self::conversion::{ROUND, cast_function, rounded};
-pub use self::datum::{INTERVAL, TIMESTAMP, nanoseconds, timestamptz};
+pub use self::datum::{INTERVAL, TIME, TIMESTAMP, nanoseconds, timestamptz};
 pub use self::fields::{EXTRACT, PART, extract, of_calendar};
 use self::function::TimeFunction;
 pub use self::function::no_function;
 pub use self::make::INTERVAL_PARTS;
-pub use self::scaled::{length, lengths, over, times};
+pub use self::scaled::{length, lengths, over, quotient, times};
 pub use self::session::{TimeOption, session_time};
 
 /// All that can be called by name.

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
 };
 
+use saki_base::Interval;
 use saki_catalog::SqlError;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -43,10 +44,7 @@ pub fn length(interval: Expr) -> Expr {
 
 /// The same of intervals that there are, as numbers.
 pub fn lengths(intervals: &PrimitiveArray<IntervalMonthDayNanoType>) -> ArrayRef {
-    let micros = |interval: IntervalMonthDayNano| {
-        let days = i128::from(interval.months) * DAYS_OF_MONTH as i128 + i128::from(interval.days);
-        days * SECONDS_OF_DAY as i128 * 1_000_000 + i128::from(interval.nanoseconds) / 1000
-    };
+    let micros = |of: IntervalMonthDayNano| Interval::of_nanos(of.months, of.days, of.nanoseconds).length();
     Arc::new(intervals.unary::<_, Decimal128Type>(micros).with_data_type(LENGTH))
 }
 
@@ -135,6 +133,14 @@ impl Scaled {
         });
         Ok(Arc::new(found.collect::<Result<PrimitiveArray<IntervalMonthDayNanoType>>>()?))
     }
+}
+
+/// An interval over a number, as `/` has it.
+///
+/// # Errors
+/// 22012 for a division by zero, 22008 for what no interval can hold.
+pub fn quotient(interval: IntervalMonthDayNano, divisor: f64) -> Result<IntervalMonthDayNano> {
+    scale(interval, Scaling::Over, divisor)
 }
 
 /// # Errors

@@ -1,6 +1,6 @@
 //! Rows, keys and text. The input begins with the columns of a layout.
 
-use saki_base::{DataType, KeyColumn, KeyLayout, Random, RowColumn, RowLayout, Value, ValueRef, compare};
+use saki_base::{DataType, Interval, KeyColumn, KeyLayout, Random, RowColumn, RowLayout, Value, ValueRef, compare};
 
 use crate::input::{DATA_TYPES, Input};
 
@@ -105,6 +105,12 @@ pub(crate) fn some_value(data_type: DataType, random: &mut Random) -> Value {
         DataType::Date => Value::Date(signed as i32 % 1_000_000),
         DataType::Timestamp => Value::Timestamp(signed % 1_000_000_000_000_000),
         DataType::Timestamptz => Value::Timestamptz(signed % 1_000_000_000_000_000),
+        DataType::Time => Value::Time(signed.rem_euclid(86_400_000_001)),
+        DataType::Interval => Value::Interval(Interval {
+            months: signed as i32,
+            days: (signed >> 32) as i32,
+            micros: signed % 1_000_000_000_000_000,
+        }),
         DataType::Uuid => Value::Uuid([number as u8; 16]),
     }
 }

@@ -3,7 +3,8 @@
 //!
 //! Dates and timestamps are ISO 8601 (`2024-02-29`, `2024-02-29 12:30:00.5+02`,
 //! `0044-03-15 BC`, `infinity`); a timestamp with time zone that names no offset
-//! is taken as UTC. Text is taken as it is; everything else may have blanks around it.
+//! is taken as UTC. Times of day are as in these, and intervals as they are printed
+//! (`1 year 2 mons -3 days +04:05:06`). Text is taken as it is; everything else may have blanks around it.
 
 mod error;
 mod time;
@@ -16,7 +17,7 @@ use crate::value::Value;
 
 pub use error::{ParseError, ParseReason};
 use error::{quote, syntax};
-use time::{Cursor, parse_date, parse_timestamp};
+use time::{Cursor, parse_date, parse_interval, parse_time, parse_timestamp};
 
 impl Value {
     /// The value of type `data_type` that `text` spells. The caller knows what
@@ -46,6 +47,8 @@ fn parse(data_type: DataType, text: &str) -> Result<Value, ParseReason> {
         DataType::Date => Value::Date(parse_date(trimmed)?),
         DataType::Timestamp => Value::Timestamp(parse_timestamp(trimmed, false)?),
         DataType::Timestamptz => Value::Timestamptz(parse_timestamp(trimmed, true)?),
+        DataType::Time => Value::Time(parse_time(trimmed)?),
+        DataType::Interval => Value::Interval(parse_interval(trimmed)?),
         DataType::Uuid => Value::Uuid(parse_uuid(trimmed)?),
     })
 }

@@ -1,10 +1,13 @@
-//! Dates and timestamps, and the cursor that reads digits.
+//! Dates, times and intervals, and the cursor that reads digits.
 
 use super::error::{ParseReason, syntax};
 use crate::civil::{MICROS_PER_DAY, MICROS_PER_SECOND, days_from_civil, days_in_month};
+use crate::interval::Interval;
 use crate::value::display::{DATE_INFINITY, DATE_MINUS_INFINITY, TIMESTAMP_INFINITY, TIMESTAMP_MINUS_INFINITY};
 
 const DATE_EXPECTED: &str = "YYYY-MM-DD";
+const TIME_EXPECTED: &str = "HH:MM:SS[.ffffff]";
+const INTERVAL_EXPECTED: &str = "[N year[s]] [N mon[s]] [N day[s]] [[-]HH:MM:SS[.ffffff]]";
 const TIMESTAMP_EXPECTED: &str = "YYYY-MM-DD HH:MM:SS[.ffffff][+HH[:MM]]";
 
 /// 4714-11-24 BC, day 0 of the Julian period, as in PostgreSQL.
@@ -39,6 +42,74 @@ pub(super) fn parse_timestamp(text: &str, with_time_zone: bool) -> Result<i64, P
     match micros {
         Some(micros) if micros != TIMESTAMP_INFINITY && moment.days >= DATE_MIN => Ok(micros),
         _ => Err(ParseReason::OutOfRange),
+    }
+}
+
+/// Microseconds since midnight.
+pub(super) fn parse_time(text: &str) -> Result<i64, ParseReason> {
+    let mut cursor = Cursor(text.as_bytes());
+    let micros = cursor.time_of_day(TIME_EXPECTED)?;
+    if !cursor.0.is_empty() {
+        return syntax(TIME_EXPECTED);
+    }
+    // A leap second, or a part of a second that rounds up, at the end of the day.
+    if micros > MICROS_PER_DAY { Err(ParseReason::FieldOutOfRange { field: "hour" }) } else { Ok(micros) }
+}
+
+/// As intervals are printed: each part with its own sign, and each at most once.
+pub(super) fn parse_interval(text: &str) -> Result<Interval, ParseReason> {
+    const MALFORMED: ParseReason = ParseReason::Syntax { expected: INTERVAL_EXPECTED };
+    let mut cursor = Cursor(text.as_bytes());
+    let (mut months, mut days, mut micros) = (0_i64, 0_i64, 0_i128);
+    // How far it has been read: each kind of part comes after those that are longer.
+    let mut place = 0;
+    while !cursor.0.is_empty() {
+        let negative = cursor.eat(b'-');
+        if !negative {
+            cursor.eat(b'+');
+        }
+        let digits = cursor.digits();
+        if !(1..=18).contains(&digits.len()) {
+            return Err(MALFORMED);
+        }
+        let (count, sign) = (decimal(digits), if negative { -1 } else { 1 });
+        let next = if cursor.0.first() == Some(&b':') {
+            micros = i128::from(sign) * cursor.minutes_after(count, INTERVAL_EXPECTED)?;
+            4
+        } else {
+            cursor.skip_blanks();
+            let unit = if cursor.eat_word("year") {
+                months = (sign * count).checked_mul(12).ok_or(ParseReason::OutOfRange)?;
+                1
+            } else if cursor.eat_word("mon") {
+                months = months.checked_add(sign * count).ok_or(ParseReason::OutOfRange)?;
+                2
+            } else if cursor.eat_word("day") {
+                days = sign * count;
+                3
+            } else {
+                return Err(MALFORMED);
+            };
+            cursor.eat_word("s");
+            unit
+        };
+        if next <= place || !cursor.skip_blanks() && !cursor.0.is_empty() {
+            return Err(MALFORMED);
+        }
+        place = next;
+    }
+    let out_of_range = |_| ParseReason::OutOfRange;
+    let interval = Interval {
+        months: months.try_into().map_err(out_of_range)?,
+        days: days.try_into().map_err(out_of_range)?,
+        micros: micros.try_into().map_err(|_| ParseReason::OutOfRange)?,
+    };
+    if place == 0 {
+        Err(MALFORMED)
+    } else if !interval.fits() {
+        Err(ParseReason::OutOfRange)
+    } else {
+        Ok(interval)
     }
 }
 
@@ -167,19 +238,7 @@ impl<'a> Cursor<'a> {
             return Err(malformed);
         }
         let minute = self.number(2, 2).ok_or(malformed)?;
-        let mut second = 0;
-        let mut micros = 0;
-        if self.eat(b':') {
-            second = self.number(2, 2).ok_or(malformed)?;
-            if self.eat(b'.') {
-                let mut tenths_of_micros = 0;
-                let digits = self.digits();
-                for position in 0..7 {
-                    tenths_of_micros = tenths_of_micros * 10 + digits.get(position).map_or(0, |d| i64::from(d - b'0'));
-                }
-                micros = (tenths_of_micros + 5) / 10;
-            }
-        }
+        let (second, micros) = if self.eat(b':') { self.seconds(expected)? } else { (0, 0) };
         let seconds = (hour * 60 + minute) * 60 + second;
         let total = seconds * MICROS_PER_SECOND + micros;
         // A day may end with 24:00:00, and a minute with a leap second.
@@ -192,6 +251,30 @@ impl<'a> Cursor<'a> {
         } else {
             Ok(total)
         }
+    }
+
+    /// `SS[.ffffff]`: seconds, and microseconds, to which further digits are rounded.
+    fn seconds(&mut self, expected: &'static str) -> Result<(i64, i64), ParseReason> {
+        let second = self.number(2, 2).ok_or(ParseReason::Syntax { expected })?;
+        if !self.eat(b'.') {
+            return Ok((second, 0));
+        }
+        let digits = self.digits();
+        let digit = |position| digits.get(position).map_or(0, |digit| i64::from(digit - b'0'));
+        let tenths_of_micros = (0..7).fold(0, |number, position| number * 10 + digit(position));
+        Ok((second, (tenths_of_micros + 5) / 10))
+    }
+
+    /// `:MM[:SS[.ffffff]]` after so many hours: all of it in microseconds.
+    fn minutes_after(&mut self, hours: i64, expected: &'static str) -> Result<i128, ParseReason> {
+        self.eat(b':');
+        let minute = self.number(2, 2).ok_or(ParseReason::Syntax { expected })?;
+        let (second, micros) = if self.eat(b':') { self.seconds(expected)? } else { (0, 0) };
+        if minute > 59 || second > 59 {
+            return Err(ParseReason::FieldOutOfRange { field: "minute or second" });
+        }
+        let seconds = i128::from(hours) * 3_600 + i128::from(minute * 60 + second);
+        Ok(seconds * i128::from(MICROS_PER_SECOND) + i128::from(micros))
     }
 
     /// `Z`, `UTC`, `+HH`, `+HHMM`, `+HH:MM[:SS]`, in seconds; 0 if there is none.

@@ -1,5 +1,6 @@
 //! The bytes of one column's value.
 
+use crate::interval::Interval;
 use crate::types::{DataType, ValueRef};
 
 /// `bytes` as an array. The caller has cut the slice to that length.
@@ -35,6 +36,8 @@ pub(super) fn fits_fixed(data_type: DataType, value: ValueRef<'_>) -> bool {
             | (DataType::Date, ValueRef::Date(_))
             | (DataType::Timestamp, ValueRef::Timestamp(_))
             | (DataType::Timestamptz, ValueRef::Timestamptz(_))
+            | (DataType::Time, ValueRef::Time(_))
+            | (DataType::Interval, ValueRef::Interval(_))
             | (DataType::Uuid, ValueRef::Uuid(_))
     )
 }
@@ -46,13 +49,14 @@ pub(super) fn write_fixed(data_type: DataType, value: ValueRef<'_>, place: &mut 
         ValueRef::Bool(value) => place[0] = value as u8,
         ValueRef::Int2(value) => place.copy_from_slice(&value.to_le_bytes()),
         ValueRef::Int4(value) | ValueRef::Date(value) => place.copy_from_slice(&value.to_le_bytes()),
-        ValueRef::Int8(value) | ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) => {
+        ValueRef::Int8(value) | ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) | ValueRef::Time(value) => {
             place.copy_from_slice(&value.to_le_bytes());
         }
         ValueRef::Float4(value) => place.copy_from_slice(&value.to_le_bytes()),
         ValueRef::Float8(value) => place.copy_from_slice(&value.to_le_bytes()),
         // Two's complement: the low bytes of an i128 are the i64.
         ValueRef::Decimal(value) => place.copy_from_slice(&value.to_le_bytes()[..place.len()]),
+        ValueRef::Interval(value) => place.copy_from_slice(&value.to_le_bytes()),
         ValueRef::Uuid(value) => place.copy_from_slice(&value),
         ValueRef::Null => {}
         ValueRef::Text(_) | ValueRef::Bytea(_) => unreachable!("{data_type} is of fixed width"),
@@ -82,6 +86,8 @@ pub fn read_value<'a>(data_type: DataType, bytes: &'a [u8]) -> Result<ValueRef<'
         DataType::Date => ValueRef::Date(i32::from_le_bytes(array(bytes))),
         DataType::Timestamp => ValueRef::Timestamp(i64::from_le_bytes(array(bytes))),
         DataType::Timestamptz => ValueRef::Timestamptz(i64::from_le_bytes(array(bytes))),
+        DataType::Time => ValueRef::Time(i64::from_le_bytes(array(bytes))),
+        DataType::Interval => ValueRef::Interval(Interval::from_le_bytes(array(bytes))),
         DataType::Uuid => ValueRef::Uuid(array(bytes)),
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => match std::str::from_utf8(bytes) {
             Ok(text) => ValueRef::Text(text),

@@ -1,4 +1,5 @@
-//! Time: the calendar of people, and clocks.
+//! Time: the calendar of people, spans of time, and clocks.
 
 pub mod civil;
 pub mod clock;
+pub mod interval;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use crate::civil::{MICROS_PER_DAY, MICROS_PER_SECOND, civil_from_days};
+use crate::civil::{MICROS_PER_DAY, civil_from_days};
+use crate::interval::write_clock;
 use crate::types::{DataType, ValueRef};
 use crate::value::Value;
 
@@ -63,6 +64,8 @@ impl fmt::Display for DisplayValue<'_> {
             ValueRef::Date(days) => write_date_and(f, days.into(), |_| Ok(())),
             ValueRef::Timestamp(micros) => write_timestamp(f, micros, ""),
             ValueRef::Timestamptz(micros) => write_timestamp(f, micros, "+00"),
+            ValueRef::Time(micros) => write_clock(micros.unsigned_abs(), f),
+            ValueRef::Interval(interval) => write!(f, "{interval}"),
             ValueRef::Uuid(bytes) => {
                 for (index, byte) in bytes.iter().enumerate() {
                     if matches!(index, 4 | 6 | 8 | 10) {
@@ -143,11 +146,8 @@ fn write_timestamp(f: &mut fmt::Formatter<'_>, micros: i64, offset: &str) -> fmt
     }
     let of_day = micros.rem_euclid(MICROS_PER_DAY);
     write_date_and(f, micros.div_euclid(MICROS_PER_DAY), |f| {
-        let (seconds, fraction) = (of_day / MICROS_PER_SECOND, of_day % MICROS_PER_SECOND);
-        write!(f, " {:02}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)?;
-        if fraction != 0 {
-            write!(f, ".{}", format!("{fraction:06}").trim_end_matches('0'))?;
-        }
+        f.write_str(" ")?;
+        write_clock(of_day.unsigned_abs(), f)?;
         f.write_str(offset)
     })
 }

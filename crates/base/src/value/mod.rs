@@ -6,6 +6,7 @@ pub mod display;
 
 use std::cmp::Ordering;
 
+use crate::time::interval::Interval;
 use crate::types::ValueRef;
 
 /// A value that owns its bytes; otherwise as [`ValueRef`].
@@ -30,6 +31,9 @@ pub enum Value {
     Timestamp(i64),
     /// Microseconds since 1970-01-01 00:00:00 UTC.
     Timestamptz(i64),
+    /// Microseconds since midnight.
+    Time(i64),
+    Interval(Interval),
     Uuid([u8; 16]),
 }
 
@@ -50,6 +54,8 @@ impl Value {
             Self::Date(value) => ValueRef::Date(*value),
             Self::Timestamp(value) => ValueRef::Timestamp(*value),
             Self::Timestamptz(value) => ValueRef::Timestamptz(*value),
+            Self::Time(value) => ValueRef::Time(*value),
+            Self::Interval(value) => ValueRef::Interval(*value),
             Self::Uuid(value) => ValueRef::Uuid(*value),
         }
     }
@@ -76,6 +82,8 @@ impl From<ValueRef<'_>> for Value {
             ValueRef::Date(value) => Self::Date(value),
             ValueRef::Timestamp(value) => Self::Timestamp(value),
             ValueRef::Timestamptz(value) => Self::Timestamptz(value),
+            ValueRef::Time(value) => Self::Time(value),
+            ValueRef::Interval(value) => Self::Interval(value),
             ValueRef::Uuid(value) => Self::Uuid(value),
         }
     }
@@ -105,7 +113,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 
 /// The total order of values of one type: as SQL's `ORDER BY` has it, floats in
 /// PostgreSQL's order (-0 equals 0, NaN is greatest and equals NaN), text by its
-/// bytes, NULL last. Values of different types are ordered by type, so that the
+/// bytes, intervals by their length, NULL last. Values of different types are ordered by type, so that the
 /// order is total.
 pub fn compare(left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
     match (left, right) {
@@ -121,6 +129,8 @@ pub fn compare(left: ValueRef<'_>, right: ValueRef<'_>) -> Ordering {
         (ValueRef::Date(left), ValueRef::Date(right)) => left.cmp(&right),
         (ValueRef::Timestamp(left), ValueRef::Timestamp(right)) => left.cmp(&right),
         (ValueRef::Timestamptz(left), ValueRef::Timestamptz(right)) => left.cmp(&right),
+        (ValueRef::Time(left), ValueRef::Time(right)) => left.cmp(&right),
+        (ValueRef::Interval(left), ValueRef::Interval(right)) => left.length().cmp(&right.length()),
         (ValueRef::Uuid(left), ValueRef::Uuid(right)) => left.cmp(&right),
         _ => type_rank(left).cmp(&type_rank(right)),
     }
@@ -144,7 +154,9 @@ const fn type_rank(value: ValueRef<'_>) -> u8 {
         ValueRef::Date(_) => 9,
         ValueRef::Timestamp(_) => 10,
         ValueRef::Timestamptz(_) => 11,
-        ValueRef::Uuid(_) => 12,
+        ValueRef::Time(_) => 12,
+        ValueRef::Interval(_) => 13,
+        ValueRef::Uuid(_) => 14,
         ValueRef::Null => u8::MAX,
     }
 }

@@ -1,8 +1,9 @@
 //! Types and values to test with; shared by the tests of rows, keys and text.
 
 use proptest::prelude::*;
+use saki_base::civil::MICROS_PER_DAY;
 use saki_base::types::decimal_limit;
-use saki_base::{DataType, Value};
+use saki_base::{DataType, Interval, Value};
 
 /// Any type, with small lengths and all kinds of precision.
 pub fn data_types() -> impl Strategy<Value = DataType> {
@@ -22,6 +23,8 @@ pub fn data_types() -> impl Strategy<Value = DataType> {
         Just(DataType::Date),
         Just(DataType::Timestamp),
         Just(DataType::Timestamptz),
+        Just(DataType::Time),
+        Just(DataType::Interval),
         Just(DataType::Uuid),
     ]
 }
@@ -72,6 +75,14 @@ pub fn values(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Date => prop_oneof![any::<i32>(), -2_i32..3].prop_map(Value::Date).boxed(),
         DataType::Timestamp => prop_oneof![any::<i64>(), -2_i64..3].prop_map(Value::Timestamp).boxed(),
         DataType::Timestamptz => prop_oneof![any::<i64>(), -2_i64..3].prop_map(Value::Timestamptz).boxed(),
+        DataType::Time => prop_oneof![0..=MICROS_PER_DAY, 0_i64..3].prop_map(Value::Time).boxed(),
+        DataType::Interval => {
+            let parts = prop_oneof![
+                (any::<i32>(), any::<i32>(), i64::MIN / 1_000..=i64::MAX / 1_000),
+                (-1_i32..2, -31_i32..32, (-1_i64..2).prop_map(|days| days * MICROS_PER_DAY)),
+            ];
+            parts.prop_map(|(months, days, micros)| Value::Interval(Interval { months, days, micros })).boxed()
+        }
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
     }
 }

@@ -48,7 +48,8 @@ pub fn image(value: ValueRef<'_>) -> f64 {
         ValueRef::Bool(v) => f64::from(u8::from(v)),
         ValueRef::Int2(v) => v.into(),
         ValueRef::Int4(v) | ValueRef::Date(v) => v.into(),
-        ValueRef::Int8(v) | ValueRef::Timestamp(v) | ValueRef::Timestamptz(v) => v as f64,
+        ValueRef::Int8(v) | ValueRef::Timestamp(v) | ValueRef::Timestamptz(v) | ValueRef::Time(v) => v as f64,
+        ValueRef::Interval(v) => v.length() as f64,
         ValueRef::Float4(v) => v.into(),
         ValueRef::Float8(v) => v,
         ValueRef::Decimal(v) => v as f64,
@@ -65,7 +66,10 @@ pub fn hash(value: ValueRef<'_>) -> u64 {
         ValueRef::Bool(v) => hash_integer(v.into()),
         ValueRef::Int2(v) => hash_integer(v as u64),
         ValueRef::Int4(v) | ValueRef::Date(v) => hash_integer(v as u64),
-        ValueRef::Int8(v) | ValueRef::Timestamp(v) | ValueRef::Timestamptz(v) => hash_integer(v as u64),
+        ValueRef::Int8(v) | ValueRef::Timestamp(v) | ValueRef::Timestamptz(v) | ValueRef::Time(v) => {
+            hash_integer(v as u64)
+        }
+        ValueRef::Interval(v) => hash_integer(v.length() as u64 ^ (v.length() >> 64) as u64),
         ValueRef::Float4(v) => hash_integer(f64::from(v).to_bits()),
         ValueRef::Float8(v) => hash_integer(v.to_bits()),
         ValueRef::Decimal(v) => hash_integer(v as u64 ^ (v >> 64) as u64),

@@ -160,7 +160,9 @@ impl From<saki_mvcc::Error> for SqlError {
 fn condition(error: &ParseError) -> &'static str {
     match error.reason {
         ParseReason::Syntax { .. } => match error.data_type {
-            DataType::Date | DataType::Timestamp | DataType::Timestamptz => "22007",
+            DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval => {
+                "22007"
+            }
             _ => "22P02",
         },
         ParseReason::OutOfRange | ParseReason::NumericOverflow { .. } => "22003",

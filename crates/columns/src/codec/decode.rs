@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use arrow_array::types::{
-    ArrowPrimitiveType, Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    ArrowPrimitiveType, Date32Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{ArrayRef, BooleanArray, Decimal128Array, FixedSizeBinaryArray, PrimitiveArray, new_null_array};
-use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
-use arrow_schema::{DataType as ArrowType, TimeUnit};
-use saki_base::DataType;
+use arrow_buffer::{BooleanBuffer, IntervalMonthDayNano, NullBuffer, ScalarBuffer};
+use arrow_schema::{DataType as ArrowType, IntervalUnit, TimeUnit};
 use saki_base::types::DECIMAL_PRECISION_MAX;
+use saki_base::{DataType, Interval};
 use saki_vector::Column;
 use vortex_array::ExecutionCtx;
 use vortex_array::arrays::struct_::StructArrayExt;
@@ -30,16 +31,17 @@ pub fn dtype(data_type: DataType, shape: Shape) -> VortexResult<DType> {
         (DataType::Bool, Shape::Plain) => DType::Bool(Nullability::NonNullable),
         (DataType::Int2, Shape::Plain) => number(PType::I16),
         (DataType::Int4 | DataType::Date, Shape::Plain) => number(PType::I32),
-        (DataType::Int8 | DataType::Timestamp | DataType::Timestamptz | DataType::Decimal { .. }, Shape::Plain) => {
-            number(PType::I64)
-        }
+        (
+            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Decimal { .. },
+            Shape::Plain,
+        ) => number(PType::I64),
         (DataType::Float4, Shape::Plain) => number(PType::F32),
         (DataType::Float8, Shape::Plain) => number(PType::F64),
         (DataType::Text | DataType::Varchar(_) | DataType::Char(_), Shape::Plain) => {
             DType::Utf8(Nullability::NonNullable)
         }
         (DataType::Bytea, Shape::Plain) => DType::Binary(Nullability::NonNullable),
-        (DataType::Decimal { .. } | DataType::Uuid, Shape::TwoLimbs) => {
+        (DataType::Decimal { .. } | DataType::Interval | DataType::Uuid, Shape::TwoLimbs) => {
             let fields = StructFields::new(FieldNames::from(LIMBS), vec![number(PType::I64), number(PType::U64)]);
             DType::Struct(fields, Nullability::NonNullable)
         }
@@ -63,6 +65,8 @@ pub fn no_values(data_type: DataType, rows: usize) -> Column {
             DataType::Date => ArrowType::Date32,
             DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
             DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, utc()),
+            DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
+            DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
             DataType::Uuid => ArrowType::FixedSizeBinary(16),
         },
         rows,
@@ -97,6 +101,8 @@ pub fn column(
         DataType::Decimal { .. } => Arc::new(numbers::<Int64Type>(values, nulls, context)?),
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => text::text(values, nulls, context)?,
         DataType::Bytea => text::binary(values, nulls, context)?,
+        DataType::Time => Arc::new(numbers::<Time64MicrosecondType>(values, nulls, context)?),
+        DataType::Interval => Arc::new(intervals(&values, nulls, context)?),
         DataType::Uuid => Arc::new(uuids(&values, nulls, context)?),
     };
     Ok(Column::new(array))
@@ -136,6 +142,20 @@ fn wide_decimals(
     Decimal128Array::new(values.into(), nulls)
         .with_precision_and_scale(DECIMAL_PRECISION_MAX, scale as i8)
         .map_err(|error| vortex_err!("{error}"))
+}
+
+fn intervals(
+    values: &VortexArray,
+    nulls: Option<NullBuffer>,
+    context: &mut ExecutionCtx,
+) -> VortexResult<PrimitiveArray<IntervalMonthDayNanoType>> {
+    let (high, low) = limbs(values, context)?;
+    let whole = |(high, low): (&i64, &u64)| {
+        let of = Interval { months: (high >> 32) as i32, days: *high as i32, micros: low.cast_signed() };
+        IntervalMonthDayNano::new(of.months, of.days, of.nanos())
+    };
+    let values: Vec<IntervalMonthDayNano> = high.iter().zip(low.iter()).map(whole).collect();
+    Ok(PrimitiveArray::new(values.into(), nulls))
 }
 
 fn uuids(

@@ -6,14 +6,14 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{
     Array, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Int64Array, PrimitiveArray, StringViewArray,
 };
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
-use saki_base::DataType;
+use saki_base::{DataType, Interval};
 use saki_vector::Column;
 use saki_vector::form::{self, TextDictionary};
 use vortex_array::IntoArray;
@@ -46,6 +46,12 @@ pub fn values(column: &Column, data_type: DataType) -> Result<(Shape, VortexArra
         (DataType::Date, ArrowType::Date32) => numbers::<Date32Type>(array.as_primitive()),
         (DataType::Timestamp | DataType::Timestamptz, ArrowType::Timestamp(arrow_schema::TimeUnit::Microsecond, _)) => {
             numbers::<TimestampMicrosecondType>(array.as_primitive())
+        }
+        (DataType::Time, ArrowType::Time64(arrow_schema::TimeUnit::Microsecond)) => {
+            numbers::<Time64MicrosecondType>(array.as_primitive())
+        }
+        (DataType::Interval, ArrowType::Interval(arrow_schema::IntervalUnit::MonthDayNano)) => {
+            return intervals(array.as_primitive()).map_err(failed);
         }
         (DataType::Decimal { .. }, ArrowType::Int64) => numbers::<Int64Type>(array.as_primitive()),
         (DataType::Decimal { .. }, ArrowType::Decimal128(..)) => {
@@ -130,6 +136,16 @@ fn uuids(array: &FixedSizeBinaryArray) -> VortexResult<(Shape, VortexArray)> {
         halves.1.push(whole as u64);
     }
     two_limbs(halves.0, halves.1)
+}
+
+/// Months over days, and microseconds.
+fn intervals(array: &PrimitiveArray<IntervalMonthDayNanoType>) -> VortexResult<(Shape, VortexArray)> {
+    let values = filled(array.values(), array.nulls());
+    let values = values.iter().map(|of| Interval::of_nanos(of.months, of.days, of.nanoseconds));
+    let (high, low) = values
+        .map(|of| (i64::from(of.months) << 32 | i64::from(of.days.cast_unsigned()), of.micros.cast_unsigned()))
+        .unzip();
+    two_limbs(high, low)
 }
 
 fn two_limbs(high: Vec<i64>, low: Vec<u64>) -> VortexResult<(Shape, VortexArray)> {

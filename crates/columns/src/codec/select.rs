@@ -12,12 +12,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
+    Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{ArrowPrimitiveType, BooleanArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder, NullBuffer};
 use saki_base::value::Value;
-use saki_base::{DataType, ValueRef};
+use saki_base::{DataType, Interval, ValueRef};
 use saki_vector::expr::CompareOp;
 use saki_vector::{Column, form};
 use vortex_array::arrays::dict::DictArraySlotsExt;
@@ -79,7 +80,9 @@ fn integer(constant: &Value) -> Option<i128> {
     match constant {
         Value::Int2(value) => Some(i128::from(*value)),
         Value::Int4(value) | Value::Date(value) => Some(i128::from(*value)),
-        Value::Int8(value) | Value::Timestamp(value) | Value::Timestamptz(value) => Some(i128::from(*value)),
+        Value::Int8(value) | Value::Timestamp(value) | Value::Timestamptz(value) | Value::Time(value) => {
+            Some(i128::from(*value))
+        }
         Value::Decimal(value) => Some(*value),
         _ => None,
     }
@@ -259,6 +262,10 @@ fn passing(values: ArrayRef, data_type: DataType, test: &Test, context: &mut Exe
         DataType::Date => numbers::<Date32Type>(&column, test, Value::Date),
         DataType::Timestamp => numbers::<TimestampMicrosecondType>(&column, test, Value::Timestamp),
         DataType::Timestamptz => numbers::<TimestampMicrosecondType>(&column, test, Value::Timestamptz),
+        DataType::Time => numbers::<Time64MicrosecondType>(&column, test, Value::Time),
+        DataType::Interval => numbers::<IntervalMonthDayNanoType>(&column, test, |of| {
+            Value::Interval(Interval::of_nanos(of.months, of.days, of.nanoseconds))
+        }),
         DataType::Decimal { .. } => match array.as_primitive_opt::<Decimal128Type>() {
             Some(_) => numbers::<Decimal128Type>(&column, test, Value::Decimal),
             None => numbers::<Int64Type>(&column, test, |value| Value::Decimal(i128::from(value))),

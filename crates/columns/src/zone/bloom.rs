@@ -117,9 +117,10 @@ impl fmt::Debug for Bloom {
 ///
 /// | type | bytes |
 /// |---|---|
-/// | integers, dates, timestamps, decimals | the integer in 8 bytes, little-endian; in 16 if it does not fit |
+/// | integers, dates, times, timestamps, decimals | the integer in 8 bytes, little-endian; in 16 if it does not fit |
 /// | floats | the bits in double precision, little-endian; one zero, one NaN |
 /// | boolean | 1 byte |
+/// | intervals | their length in microseconds in 16 bytes, little-endian |
 /// | text, bytea, uuid | as they are; `character(n)` without blanks at its end |
 fn hash(value: ValueRef<'_>) -> Option<u64> {
     Some(match value {
@@ -127,7 +128,11 @@ fn hash(value: ValueRef<'_>) -> Option<u64> {
         ValueRef::Bool(value) => checksum(&[value.into()]),
         ValueRef::Int2(value) => hash_integer(value.into()),
         ValueRef::Int4(value) | ValueRef::Date(value) => hash_integer(value.into()),
-        ValueRef::Int8(value) | ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) => hash_integer(value),
+        ValueRef::Int8(value) | ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) | ValueRef::Time(value) => {
+            hash_integer(value)
+        }
+        // Those that are equal are of one length.
+        ValueRef::Interval(value) => checksum(&value.length().to_le_bytes()),
         ValueRef::Decimal(value) => match i64::try_from(value) {
             Ok(value) => hash_integer(value),
             Err(_) => checksum(&value.to_le_bytes()),

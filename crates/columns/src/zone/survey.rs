@@ -3,13 +3,14 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType, UInt16Type,
+    IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType, UInt16Type,
 };
 use arrow_array::{Array, ArrayRef};
-use arrow_schema::DataType as ArrowType;
+use arrow_buffer::IntervalMonthDayNano;
+use arrow_schema::{DataType as ArrowType, IntervalUnit, TimeUnit};
 use saki_base::random::hash_integer;
 use saki_base::value::Value;
-use saki_base::{DataType, checksum};
+use saki_base::{DataType, Interval, checksum};
 use saki_vector::Column;
 
 use crate::ColumnsError;
@@ -30,6 +31,13 @@ pub fn survey(column: &Column, data_type: DataType) -> Result<Zone, ColumnsError
         }
         (DataType::Timestamptz, ArrowType::Timestamp(..)) => {
             primitives::<TimestampMicrosecondType, _>(array, |v| v, Value::Timestamptz)
+        }
+        (DataType::Time, ArrowType::Time64(TimeUnit::Microsecond)) => {
+            primitives::<Time64MicrosecondType, _>(array, |v| v, Value::Time)
+        }
+        (DataType::Interval, ArrowType::Interval(IntervalUnit::MonthDayNano)) => {
+            let image = |v: IntervalMonthDayNano| ByLength(Interval::of_nanos(v.months, v.days, v.nanoseconds));
+            primitives::<IntervalMonthDayNanoType, _>(array, image, |v| Value::Interval(v.0))
         }
         (DataType::Float4, ArrowType::Float32) => {
             primitives::<Float32Type, _>(array, |v| OrderedFloat(v.into()), |v| Value::Float4(v.0 as f32))
@@ -194,6 +202,40 @@ impl Surveyed for OrderedFloat {
     fn hash(self) -> u64 {
         // Equal values have equal bits: adding zero turns -0 into 0.
         hash_integer(if self.0.is_nan() { f64::NAN.to_bits() } else { (self.0 + 0.0).to_bits() })
+    }
+}
+
+/// An interval in SQL's order: a month is thirty days.
+#[derive(Clone, Copy, Debug)]
+struct ByLength(Interval);
+
+impl Ord for ByLength {
+    #[inline]
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.length().cmp(&other.0.length())
+    }
+}
+
+impl PartialOrd for ByLength {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByLength {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for ByLength {}
+
+impl Surveyed for ByLength {
+    #[inline]
+    fn hash(self) -> u64 {
+        self.0.length().hash()
     }
 }
 

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 
 use arrow_buffer::Buffer;
-use saki_base::{DataType, Value};
+use saki_base::{DataType, Interval, Value};
 use saki_columns::{Codec, VortexCodec};
 
 use crate::model;
@@ -72,6 +72,19 @@ fn cases() -> Vec<Case> {
         rows().map(|row| Value::Timestamp(1_700_000_000_000_000 + near(row))).collect(),
     );
     case("timestamptz", DataType::Timestamptz, rows().map(|row| Value::Timestamptz(near(row) * 1_000_000)).collect());
+    case("time", DataType::Time, rows().map(|row| null_or(row, Value::Time(near(row) * 60_000_000))).collect());
+    case(
+        "interval",
+        DataType::Interval,
+        rows()
+            .map(|row| Interval {
+                months: near(row) as i32 % 5 - 2,
+                days: near(row) as i32,
+                micros: near(row) * 1_000_000,
+            })
+            .map(Value::Interval)
+            .collect(),
+    );
     case("bool", DataType::Bool, rows().map(|row| null_or(row, Value::Bool(near(row) > 300))).collect());
     case("float8-cents", DataType::Float8, rows().map(|row| Value::Float8(near(row) as f64 / 100.0)).collect());
     case(

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::*;
 use arrow_array::*;
-use saki_base::{DataType, Random, Value};
+use arrow_buffer::IntervalMonthDayNano;
+use saki_base::{DataType, Interval, Random, Value};
 use saki_vector::{Column, form};
 
 /// Every type; of decimals, narrow and wide ones.
-pub const DATA_TYPES: [DataType; 17] = [
+pub const DATA_TYPES: [DataType; 19] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,
@@ -26,6 +27,8 @@ pub const DATA_TYPES: [DataType; 17] = [
     DataType::Date,
     DataType::Timestamp,
     DataType::Timestamptz,
+    DataType::Time,
+    DataType::Interval,
     DataType::Uuid,
 ];
 
@@ -69,6 +72,11 @@ pub fn column(data_type: DataType, values: &[Value]) -> Column {
             Value::Bytea(value) => Some(value),
             _ => None,
         }))),
+        DataType::Time => numbers!(Time64MicrosecondArray, Time),
+        DataType::Interval => Arc::new(IntervalMonthDayNanoArray::from_iter(values.iter().map(|value| match value {
+            Value::Interval(of) => Some(IntervalMonthDayNano::new(of.months, of.days, of.nanos())),
+            _ => None,
+        }))),
         DataType::Uuid => {
             let values = values.iter().map(|value| match value {
                 Value::Uuid(value) => Some(*value),
@@ -103,6 +111,11 @@ pub fn values(column: &Column, data_type: DataType) -> Vec<Value> {
         DataType::Date => Value::Date(array.as_primitive::<Date32Type>().value(row)),
         DataType::Timestamp => Value::Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(row)),
         DataType::Timestamptz => Value::Timestamptz(array.as_primitive::<TimestampMicrosecondType>().value(row)),
+        DataType::Time => Value::Time(array.as_primitive::<Time64MicrosecondType>().value(row)),
+        DataType::Interval => {
+            let of = array.as_primitive::<IntervalMonthDayNanoType>().value(row);
+            Value::Interval(Interval::of_nanos(of.months, of.days, of.nanoseconds))
+        }
         DataType::Uuid => Value::Uuid(array.as_fixed_size_binary().value(row).try_into().unwrap()),
     };
     (0..array.len()).map(value).collect()
@@ -203,6 +216,12 @@ pub fn value(data_type: DataType, number: u64) -> Value {
         DataType::Date => Value::Date(number as i32),
         DataType::Timestamp => Value::Timestamp(number as i64),
         DataType::Timestamptz => Value::Timestamptz(number as i64),
+        DataType::Time => Value::Time(number as i64),
+        DataType::Interval => Value::Interval(Interval {
+            months: number as i32 % 100,
+            days: (number >> 32) as i32,
+            micros: number as i64 % 1_000_000_000_000_000,
+        }),
         DataType::Uuid => {
             let mut bytes = [0x5a; 16];
             bytes[..8].copy_from_slice(&number.to_be_bytes());

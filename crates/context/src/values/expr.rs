@@ -297,6 +297,8 @@ pub fn scalar(value: &ScalarValue) -> Result<Scaled<'_>, Misfit> {
         ScalarValue::Date32(Some(value)) => ValueRef::Date(*value).into(),
         ScalarValue::TimestampMicrosecond(Some(value), None) => ValueRef::Timestamp(*value).into(),
         ScalarValue::TimestampMicrosecond(Some(value), Some(_)) => ValueRef::Timestamptz(*value).into(),
+        ScalarValue::Time64Microsecond(Some(value)) => ValueRef::Time(*value).into(),
+        ScalarValue::IntervalMonthDayNano(Some(value)) => ValueRef::Interval(saki_exec::interval(*value)).into(),
         ScalarValue::FixedSizeBinary(16, Some(value)) => {
             ValueRef::Uuid(value.as_slice().try_into().map_err(|_| Misfit::Ordinary)?).into()
         }

@@ -151,6 +151,10 @@ impl Alteration {
             .hint(format!("You might need to specify \"USING {}::{data_type}\".", column.name))
             .at(column.position));
         }
+        let in_index = |index: &Index| index.columns.iter().any(|key| key.column == position);
+        if table.primary_key.contains(&position) || table.indexes.iter().any(in_index) {
+            constraint::check_key_type(&column.name, data_type).map_err(|error| error.at(column.position))?;
+        }
         table.columns[position].data_type = data_type;
         if let Some(expression) = using {
             self.using.insert(id, expression.clone());
@@ -279,7 +283,10 @@ fn casts_by_itself(from: DataType, to: DataType) -> bool {
     };
     let time = |data_type| matches!(data_type, Type::Date | Type::Timestamp | Type::Timestamptz);
     let text = |data_type| matches!(data_type, Type::Text | Type::Varchar(_) | Type::Char(_));
-    from == to || text(to) || (number(from) && number(to)) || (time(from) && time(to))
+    // A time of a moment, and a time as a span: these need no word either.
+    let of_day = matches!((from, to), (Type::Timestamp | Type::Timestamptz | Type::Interval, Type::Time))
+        || (from, to) == (Type::Time, Type::Interval);
+    from == to || of_day || text(to) || (number(from) && number(to)) || (time(from) && time(to))
 }
 
 fn set_options(table: &mut Table, options: &TableOptions) -> Result<()> {

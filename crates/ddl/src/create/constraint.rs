@@ -1,6 +1,6 @@
 //! Constraints becoming a table's: named, resolved, and given the index that keeps them.
 
-use saki_base::DataType;
+use saki_base::{Column, DataType};
 use saki_tree::TreeRoot;
 
 use crate::names::stored_text;
@@ -55,7 +55,7 @@ fn add_primary_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, col
         ))
         .code("42P16"));
     }
-    let positions = positions(table, columns)?;
+    let positions = key_positions(table, columns)?;
     if let Some(name) = name {
         catalog.refuse_taken(&qualified(&table.schema, name))?;
         table.primary_key_constraint = Some(name.to_owned());
@@ -68,7 +68,7 @@ fn add_primary_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, col
 }
 
 fn add_unique(catalog: &mut Catalog, table: &mut Table, name: Option<&str>, columns: &[ColumnName]) -> Result<Added> {
-    let positions = positions(table, columns)?;
+    let positions = key_positions(table, columns)?;
     let name = match name {
         Some(name) => qualified(&table.schema, name),
         None => {
@@ -190,7 +190,37 @@ fn family(data_type: DataType) -> u8 {
         Type::Date => 5,
         Type::Timestamp => 6,
         Type::Timestamptz => 7,
-        Type::Uuid => 8,
+        Type::Time => 8,
+        Type::Interval => 9,
+        Type::Uuid => 10,
+    }
+}
+
+/// Positions of the columns of a key that is kept in order, each once.
+///
+/// # Errors
+/// As [`positions`] and [`check_key_type`].
+fn key_positions(table: &Table, columns: &[ColumnName]) -> Result<Vec<usize>> {
+    let positions = positions(table, columns)?;
+    for (position, column) in positions.iter().zip(columns) {
+        let Column { name, data_type, .. } = &table.columns[*position];
+        check_key_type(name, *data_type).map_err(|error| error.at(column.position))?;
+    }
+    Ok(positions)
+}
+
+/// Whether values of a type can be keys of a table or an index.
+///
+/// # Errors
+/// 0A000 for intervals: of those that are equal one key could hold one only.
+pub fn check_key_type(column: &str, data_type: DataType) -> Result<()> {
+    match data_type {
+        DataType::Interval => {
+            let message = format!("column {column:?} of type {data_type} in a key or an index is not supported");
+            Err(SqlError::unsupported(message)
+                .detail("Intervals that are equal, as a month and 30 days, need not be the same."))
+        }
+        _ => Ok(()),
     }
 }
 

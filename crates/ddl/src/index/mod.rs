@@ -18,6 +18,7 @@ use saki_base::{Column, DataType, TreeId};
 use self::immutable::{Place, check_form, check_immutable};
 use crate::alter::alter_stored_table;
 use crate::create;
+use crate::create::constraint::check_key_type;
 use crate::create::index::{made_of, name_in};
 use crate::names::spelled_name;
 use saki_catalog::convert::is_whole;
@@ -102,6 +103,7 @@ impl KeyReader<'_> {
                 (shown(&expression), expression.to_string(), data_type)
             }
         };
+        check_key_type(&name, data_type)?;
         Ok((Column { name, data_type, nullable: true }, Hidden { key: text, predicate }))
     }
 

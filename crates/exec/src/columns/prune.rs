@@ -135,6 +135,8 @@ fn is_of(value: &Value, data_type: DataType) -> bool {
         DataType::Date => matches!(value, Value::Date(_)),
         DataType::Timestamp => matches!(value, Value::Timestamp(_)),
         DataType::Timestamptz => matches!(value, Value::Timestamptz(_)),
+        DataType::Time => matches!(value, Value::Time(_)),
+        DataType::Interval => matches!(value, Value::Interval(_)),
         DataType::Uuid => matches!(value, Value::Uuid(_)),
     }
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use arrow_array::types::Int64Type;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
-    Float64Array, Int16Array, Int32Array, Int64Array, PrimitiveArray, StringArray, TimestampMicrosecondArray,
+    Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, PrimitiveArray, StringArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType as ArrowType, TimeUnit};
-use saki_base::{DataType, ValueRef};
+use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{DataType as ArrowType, IntervalUnit, TimeUnit};
+use saki_base::{DataType, INTERVAL_BYTES, Interval, ValueRef};
 
 /// The Arrow type in which a column's values leave the engine.
 pub fn arrow_type(data_type: DataType) -> ArrowType {
@@ -27,8 +28,20 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Date => ArrowType::Date32,
         DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
         DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
+        DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
     }
+}
+
+/// An interval as Arrow has it.
+pub fn arrow_interval(interval: Interval) -> IntervalMonthDayNano {
+    IntervalMonthDayNano::new(interval.months, interval.days, interval.nanos())
+}
+
+/// An interval of Arrow's.
+pub fn interval(of: IntervalMonthDayNano) -> Interval {
+    Interval::of_nanos(of.months, of.days, of.nanoseconds)
 }
 
 /// Values in Arrow's native widths; decimals always in 16 bytes.
@@ -41,6 +54,7 @@ enum Values {
     Float4(Vec<f32>),
     Float8(Vec<f64>),
     Uuid(Vec<[u8; 16]>),
+    Interval(Vec<IntervalMonthDayNano>),
     Bytes { ends: Vec<i32>, data: Vec<u8> },
 }
 
@@ -63,6 +77,7 @@ macro_rules! each_vector {
             Values::Float4($vector) => $body,
             Values::Float8($vector) => $body,
             Values::Uuid($vector) => $body,
+            Values::Interval($vector) => $body,
             Values::Bytes { ends: $ends, data: $data } => $bytes_body,
         }
     };
@@ -74,7 +89,8 @@ impl ColumnBuffer {
             DataType::Bool => Values::Bool(Vec::new()),
             DataType::Int2 => Values::Int2(Vec::new()),
             DataType::Int4 | DataType::Date => Values::Int4(Vec::new()),
-            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz => Values::Int8(Vec::new()),
+            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time => Values::Int8(Vec::new()),
+            DataType::Interval => Values::Interval(Vec::new()),
             DataType::Float4 => Values::Float4(Vec::new()),
             DataType::Float8 => Values::Float8(Vec::new()),
             DataType::Decimal { .. } => Values::Decimal(Vec::new()),
@@ -124,6 +140,7 @@ impl ColumnBuffer {
             Values::Float4(vector) => vector.push(0.0),
             Values::Float8(vector) => vector.push(0.0),
             Values::Uuid(vector) => vector.push([0; 16]),
+            Values::Interval(vector) => vector.push(IntervalMonthDayNano::ZERO),
             Values::Bytes { ends, data } => ends.push(data.len() as i32),
         }
     }
@@ -174,6 +191,10 @@ impl ColumnBuffer {
                 let Ok(value) = bytes.try_into() else { return false };
                 vector.push(value);
             }
+            Values::Interval(vector) => {
+                let Ok(value) = <[u8; INTERVAL_BYTES]>::try_from(bytes) else { return false };
+                vector.push(arrow_interval(Interval::from_le_bytes(value)));
+            }
         }
         if let Some(validity) = &mut self.validity {
             validity.push(true);
@@ -194,12 +215,16 @@ impl ColumnBuffer {
             (Values::Int4(vector), ValueRef::Int4(value) | ValueRef::Date(value)) => vector.push(value),
             (
                 Values::Int8(vector),
-                ValueRef::Int8(value) | ValueRef::Timestamp(value) | ValueRef::Timestamptz(value),
+                ValueRef::Int8(value)
+                | ValueRef::Timestamp(value)
+                | ValueRef::Timestamptz(value)
+                | ValueRef::Time(value),
             ) => vector.push(value),
             (Values::Decimal(vector), ValueRef::Decimal(value)) => vector.push(value),
             (Values::Float4(vector), ValueRef::Float4(value)) => vector.push(value),
             (Values::Float8(vector), ValueRef::Float8(value)) => vector.push(value),
             (Values::Uuid(vector), ValueRef::Uuid(value)) => vector.push(value),
+            (Values::Interval(vector), ValueRef::Interval(value)) => vector.push(arrow_interval(value)),
             (Values::Bytes { ends, data }, ValueRef::Text(value)) => {
                 data.extend_from_slice(value.as_bytes());
                 ends.push(data.len() as i32);
@@ -232,6 +257,7 @@ impl ColumnBuffer {
             (Values::Float4(to), Values::Float4(from)) => to.push(from[row]),
             (Values::Float8(to), Values::Float8(from)) => to.push(from[row]),
             (Values::Uuid(to), Values::Uuid(from)) => to.push(from[row]),
+            (Values::Interval(to), Values::Interval(from)) => to.push(from[row]),
             (Values::Bytes { ends, data }, Values::Bytes { ends: from_ends, data: from }) => {
                 data.extend_from_slice(&from[content_range(from_ends, row)]);
                 ends.push(data.len() as i32);
@@ -262,12 +288,14 @@ impl ColumnBuffer {
             Values::Int8(vector) => match self.data_type {
                 DataType::Timestamp => ValueRef::Timestamp(vector[row]),
                 DataType::Timestamptz => ValueRef::Timestamptz(vector[row]),
+                DataType::Time => ValueRef::Time(vector[row]),
                 _ => ValueRef::Int8(vector[row]),
             },
             Values::Decimal(vector) => ValueRef::Decimal(vector[row]),
             Values::Float4(vector) => ValueRef::Float4(vector[row]),
             Values::Float8(vector) => ValueRef::Float8(vector[row]),
             Values::Uuid(vector) => ValueRef::Uuid(vector[row]),
+            Values::Interval(vector) => ValueRef::Interval(interval(vector[row])),
             Values::Bytes { ends, data } => {
                 let content = &data[content_range(ends, row)];
                 match self.data_type {
@@ -328,6 +356,7 @@ impl ColumnBuffer {
                 let bytes = Buffer::from_vec(vector.into_flattened());
                 Arc::new(FixedSizeBinaryArray::try_new(16, bytes, nulls).map_err(|e| e.to_string())?)
             }
+            Values::Interval(vector) => Arc::new(IntervalMonthDayNanoArray::new(vector.into(), nulls)),
             Values::Bytes { ends, data } => bytes_array(self.data_type, ends, data, nulls)?,
         })
     }
@@ -337,6 +366,7 @@ fn int8_array(data_type: DataType, values: ScalarBuffer<i64>, nulls: Option<Null
     match data_type {
         DataType::Timestamp => Arc::new(TimestampMicrosecondArray::new(values, nulls)),
         DataType::Timestamptz => Arc::new(TimestampMicrosecondArray::new(values, nulls).with_timezone("UTC")),
+        DataType::Time => Arc::new(Time64MicrosecondArray::new(values, nulls)),
         _ => Arc::new(PrimitiveArray::<Int64Type>::new(values, nulls)) as Arc<Int64Array>,
     }
 }
@@ -388,6 +418,12 @@ pub fn array_value(array: &dyn Array, data_type: DataType, row: usize) -> Option
         }
         (DataType::Timestamptz, ArrowType::Timestamp(TimeUnit::Microsecond, Some(_))) => {
             ValueRef::Timestamptz(array.as_primitive::<TimestampMicrosecondType>().value(row))
+        }
+        (DataType::Time, ArrowType::Time64(TimeUnit::Microsecond)) => {
+            ValueRef::Time(array.as_primitive::<Time64MicrosecondType>().value(row))
+        }
+        (DataType::Interval, ArrowType::Interval(IntervalUnit::MonthDayNano)) => {
+            ValueRef::Interval(interval(array.as_primitive::<IntervalMonthDayNanoType>().value(row)))
         }
         (DataType::Uuid, ArrowType::FixedSizeBinary(16)) => {
             ValueRef::Uuid(array.as_fixed_size_binary().value(row).try_into().ok()?)

@@ -218,7 +218,7 @@ fn integer_bounds(op: CompareOp, value: ValueRef<'_>) -> Option<(i64, i64)> {
     let value = match value {
         ValueRef::Int2(v) => i64::from(v),
         ValueRef::Int4(v) | ValueRef::Date(v) => i64::from(v),
-        ValueRef::Int8(v) | ValueRef::Timestamp(v) | ValueRef::Timestamptz(v) => v,
+        ValueRef::Int8(v) | ValueRef::Timestamp(v) | ValueRef::Timestamptz(v) | ValueRef::Time(v) => v,
         // Small enough that a saturated 16-byte value still compares right (`read_integer`).
         ValueRef::Decimal(v) if v.unsigned_abs() < 10u128.pow(18) => v as i64,
         _ => return None,

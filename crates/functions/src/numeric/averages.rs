@@ -13,7 +13,8 @@ use datafusion::common::{Result, ScalarValue};
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Coercion, EmitTo, GroupsAccumulator, ReversedUDAF, Signature,
+    TypeSignature, TypeSignatureClass,
 };
 
 use crate::arithmetic::QUOTIENT_SCALE;
@@ -22,12 +23,19 @@ use saki_catalog::SqlError;
 
 /// The function, under the name that it replaces.
 pub fn average() -> AggregateUDF {
-    AggregateUDF::from(Average { function: avg_udaf() })
+    let function = avg_udaf();
+    // Those of intervals are computed by a function of their own, once the types of arguments are known.
+    let interval = TypeSignature::Coercible(vec![Coercion::new_exact(TypeSignatureClass::Interval)]);
+    let of_numbers = function.signature();
+    let forms = vec![of_numbers.type_signature.clone(), interval];
+    let signature = Signature::one_of(forms, of_numbers.volatility);
+    AggregateUDF::from(Average { function, signature })
 }
 
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct Average {
     function: Arc<AggregateUDF>,
+    signature: Signature,
 }
 
 /// What sums and averages have to do with each other.
@@ -92,13 +100,14 @@ impl AggregateUDFImpl for Average {
     }
 
     fn signature(&self) -> &Signature {
-        self.function.signature()
+        &self.signature
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         Ok(match arguments {
             // As a quotient has.
             [DataType::Decimal128(_, scale)] => DataType::Decimal128(PRECISION_MAX, QUOTIENT_SCALE.max(*scale)),
+            [interval @ DataType::Interval(_)] => interval.clone(),
             _ => self.function.return_type(arguments)?,
         })
     }

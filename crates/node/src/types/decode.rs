@@ -6,8 +6,9 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow_array::StringArray;
 use arrow_buffer::{IntervalMonthDayNano, i256};
 use arrow_schema::{DataType, Field};
+use saki_base::civil::MICROS_PER_DAY;
 use saki_base::{DataType as Storage, Value};
-use saki_sql::{Interval, ScalarValue, SessionTime};
+use saki_sql::{ScalarValue, SessionTime};
 
 use super::{EPOCH_DAYS, EPOCH_MICROS, Format, arrow_type, numeric, text};
 use crate::failure::{Failure, Result};
@@ -45,6 +46,8 @@ fn storage(data_type: &DataType) -> Option<Storage> {
         DataType::Date32 => Storage::Date,
         DataType::Timestamp(_, None) => Storage::Timestamp,
         DataType::Timestamp(_, Some(_)) => Storage::Timestamptz,
+        DataType::Time64(_) => Storage::Time,
+        DataType::Interval(_) => Storage::Interval,
         DataType::FixedSizeBinary(16) => Storage::Uuid,
         _ => return None,
     })
@@ -54,7 +57,9 @@ fn of_text(data_type: &DataType, text: &str, time: &SessionTime) -> Result<Scala
     let invalid = |why: &dyn std::fmt::Display| Failure::new("22P02", format!("{text:?}: {why}"));
     if let Some(storage) = storage(data_type) {
         return match storage {
-            Storage::Date | Storage::Timestamp | Storage::Timestamptz => Ok(scalar(time.read_value(storage, text)?)),
+            Storage::Date | Storage::Timestamp | Storage::Timestamptz | Storage::Time | Storage::Interval => {
+                Ok(scalar(time.read_value(storage, text)?))
+            }
             other => Value::parse(other, text).map(scalar).map_err(|error| invalid(&error)),
         };
     }
@@ -69,11 +74,6 @@ fn of_text(data_type: &DataType, text: &str, time: &SessionTime) -> Result<Scala
             };
             list(field, elements.into_iter().map(read).collect::<Result<_>>()?)
                 .ok_or_else(|| invalid(&"elements of several types"))
-        }
-        DataType::Interval(_) => {
-            let Interval { months, days, micros } = time.read_interval(text)?;
-            let nanoseconds = micros.checked_mul(1_000).ok_or_else(|| invalid(&"interval out of range"))?;
-            Ok(ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, days, nanoseconds })))
         }
         other => {
             let array: arrow_array::ArrayRef = Arc::new(StringArray::from(vec![text]));
@@ -109,6 +109,11 @@ fn scalar(value: Value) -> ScalarValue {
         Value::Date(value) => ScalarValue::Date32(Some(value)),
         Value::Timestamp(value) => ScalarValue::TimestampMicrosecond(Some(value), None),
         Value::Timestamptz(value) => ScalarValue::TimestampMicrosecond(Some(value), Some("UTC".into())),
+        Value::Time(value) => ScalarValue::Time64Microsecond(Some(value)),
+        Value::Interval(value) => {
+            let value = IntervalMonthDayNano::new(value.months, value.days, value.nanos());
+            ScalarValue::IntervalMonthDayNano(Some(value))
+        }
         Value::Uuid(value) => ScalarValue::FixedSizeBinary(16, Some(value.to_vec())),
     }
 }
@@ -136,7 +141,10 @@ fn of_binary(data_type: &DataType, bytes: &[u8]) -> Option<ScalarValue> {
             infinite @ (i32::MAX | i32::MIN) => infinite,
             days => days.checked_add(EPOCH_DAYS)?,
         })),
-        DataType::Time64(_) => ScalarValue::Time64Microsecond(Some(i64_of(bytes)?)),
+        DataType::Time64(_) => {
+            let micros = Some(i64_of(bytes)?).filter(|micros| (0..=MICROS_PER_DAY).contains(micros));
+            ScalarValue::Time64Microsecond(Some(micros?))
+        }
         DataType::Timestamp(_, zone) => {
             let micros = match i64_of(bytes)? {
                 infinite @ (i64::MAX | i64::MIN) => infinite,
@@ -237,6 +245,9 @@ mod tests {
             (DataType::Date32, "1815-12-10"),
             (DataType::Date32, "infinity"),
             (DataType::Time64(TimeUnit::Microsecond), "12:34:56.789"),
+            (DataType::Time64(TimeUnit::Microsecond), "24:00:00"),
+            (DataType::Interval(IntervalUnit::MonthDayNano), "1 year 2 mons -3 days +01:01:01.000001"),
+            (DataType::Interval(IntervalUnit::MonthDayNano), "1 day -00:00:01.5"),
             (DataType::Timestamp(TimeUnit::Microsecond, None), "2024-02-29 12:00:00.5"),
             (DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), "1999-12-31 23:59:59+00"),
             (DataType::Interval(IntervalUnit::MonthDayNano), "1 year 2 mons 3 days 04:05:06"),
@@ -269,6 +280,7 @@ mod tests {
             (DataType::Boolean, "22P02"),
             (DataType::Decimal128(38, 10), "22P02"),
             (DataType::Date32, "22007"),
+            (DataType::Time64(TimeUnit::Microsecond), "22007"),
             (DataType::Interval(IntervalUnit::MonthDayNano), "22007"),
         ];
         for (data_type, expected) in cases {

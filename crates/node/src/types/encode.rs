@@ -17,11 +17,12 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Fields};
 use bytes::{BufMut, BytesMut};
 use pgwire::api::Type;
-use saki_base::{DataType as Storage, ValueRef, display};
+use saki_base::{DataType as Storage, Interval, ValueRef, display};
 use saki_sql::State;
 
+use super::moments::{interval, put_interval, since_epoch_days, since_epoch_micros};
 use super::sized::sized;
-use super::{EPOCH_DAYS, EPOCH_MICROS, Format, Known, canonical, numeric, text, wire_type};
+use super::{Format, Known, canonical, numeric, text, wire_type};
 use crate::failure::{Failure, Result};
 
 /// A column of a batch, ready to be written.
@@ -184,10 +185,7 @@ impl Column {
                 out.put_i64(since_epoch_micros(array.value(row)));
             }
             Values::Interval(array) => {
-                let value = array.value(row);
-                out.put_i64(value.nanoseconds / 1_000);
-                out.put_i32(value.days);
-                out.put_i32(value.months);
+                put_interval(interval(array.value(row)), out);
             }
             Values::List(list, elements, oid) | Values::Vector(list, elements, oid) => {
                 let range = offsets(list, row);
@@ -220,8 +218,8 @@ impl Column {
             Values::Timestamp(array) => time.write_timestamp(array.value(row), out),
             Values::Timestamptz(array) => time.write_timestamptz(array.value(row), out),
             Values::Interval(array) => {
-                let value = array.value(row);
-                time.write_interval(value.months, value.days, value.nanoseconds / 1_000, out)
+                let Interval { months, days, micros } = interval(array.value(row));
+                time.write_interval(months, days, micros, out)
             }
             Values::Bytea(array) if effective.bytea_escape => {
                 escaped(array.value(row), out);
@@ -278,14 +276,14 @@ impl Column {
                 Err(_) => Ok(()),
             },
             Values::Date(array) => write!(out, "{}", display(ValueRef::Date(array.value(row)), Storage::Date)),
-            Values::Time(array) => text::time(array.value(row), out),
+            Values::Time(array) => write!(out, "{}", display(ValueRef::Time(array.value(row)), Storage::Time)),
             Values::Timestamp(array) => {
                 write!(out, "{}", display(ValueRef::Timestamp(array.value(row)), Storage::Timestamp))
             }
             Values::Timestamptz(array) => {
                 write!(out, "{}", display(ValueRef::Timestamptz(array.value(row)), Storage::Timestamptz))
             }
-            Values::Interval(array) => text::interval(array.value(row), out),
+            Values::Interval(array) => write!(out, "{}", interval(array.value(row))),
             Values::List(list, elements, _) => {
                 list_text(offsets(list, row), elements, out);
                 Ok(())
@@ -409,6 +407,7 @@ fn styled_single(value: ValueRef<'_>, data_type: Storage, state: &State, out: &m
         ValueRef::Date(days) => time.write_date(days, out),
         ValueRef::Timestamp(micros) => time.write_timestamp(micros, out),
         ValueRef::Timestamptz(micros) => time.write_timestamptz(micros, out),
+        ValueRef::Interval(Interval { months, days, micros }) => time.write_interval(months, days, micros, out),
         ValueRef::Bytea(bytes) if effective.bytea_escape => {
             escaped(bytes, out);
             Ok(())
@@ -434,20 +433,8 @@ fn binary(value: ValueRef<'_>, data_type: Storage, out: &mut BytesMut) {
         ValueRef::Uuid(value) => out.put_slice(&value),
         ValueRef::Date(value) => out.put_i32(since_epoch_days(value)),
         ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) => out.put_i64(since_epoch_micros(value)),
-    }
-}
-
-fn since_epoch_days(days: i32) -> i32 {
-    match days {
-        infinite @ (i32::MAX | i32::MIN) => infinite,
-        days => days.saturating_sub(EPOCH_DAYS),
-    }
-}
-
-fn since_epoch_micros(micros: i64) -> i64 {
-    match micros {
-        infinite @ (i64::MAX | i64::MIN) => infinite,
-        micros => micros.saturating_sub(EPOCH_MICROS),
+        ValueRef::Time(value) => out.put_i64(value),
+        ValueRef::Interval(value) => put_interval(value, out),
     }
 }
 

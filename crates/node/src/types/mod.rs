@@ -2,6 +2,7 @@
 
 pub mod decode;
 pub mod encode;
+mod moments;
 pub mod numeric;
 mod sized;
 mod text;

@@ -50,6 +50,10 @@ async fn values_go_round() {
         ("date", "1815-12-10"),
         ("timestamp", "2024-02-29 12:34:56.789"),
         ("timestamptz", "1999-12-31 23:59:59+00"),
+        ("time", "24:00:00"),
+        ("time without time zone", "04:05:06.789"),
+        ("interval", "1 year 2 mons -3 days +04:05:06.789"),
+        ("interval", "-1 mons"),
         ("uuid", "6ecd8c99-4036-403d-bf84-cf8400f67836"),
     ]
     .into_iter()

@@ -1,6 +1,7 @@
 //! Intervals as texts spell them: with units, as `1-2 3 4:05:06`, and as ISO 8601 has them. The rules are PostgreSQL's
 //! (`DecodeInterval`).
 
+use saki_base::Interval;
 use saki_base::civil::{MICROS_PER_DAY, MICROS_PER_SECOND};
 
 use super::clocks::clock_parts;
@@ -10,14 +11,6 @@ use super::fields::{Field, Kind, fields};
 use super::unit::Unit;
 use super::words;
 use crate::style::IntervalStyle;
-
-/// Months, days and microseconds, which are not the same wherever they are added.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Interval {
-    pub months: i32,
-    pub days: i32,
-    pub micros: i64,
-}
 
 const DAYS_OF_MONTH: f64 = 30.0;
 

@@ -11,12 +11,12 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+pub use saki_base::Interval;
 use saki_base::civil::{MICROS_PER_DAY, MICROS_PER_SECOND, days_from_civil};
 use saki_base::{DataType, Value};
 use saki_catalog::{Result, SqlError};
 
 use self::error::Bad;
-pub use self::interval::Interval;
 use self::moment::{Local, Moment, Zone};
 pub use self::unit::Unit;
 pub use self::words::is_relative;
@@ -119,6 +119,11 @@ impl TimeStyle {
             DataType::Date => self.read_date(text, now).map(Value::Date),
             DataType::Timestamp => self.read_timestamp(text, now).map(Value::Timestamp),
             DataType::Timestamptz => self.read_timestamptz(text, now).map(Value::Timestamptz),
+            DataType::Time => self.read_time(text, now).map(Value::Time),
+            DataType::Interval => match self.read_interval(text, Unit::Second)? {
+                interval if interval.fits() => Ok(Value::Interval(interval)),
+                _ => Err(Bad::Interval.of(text, INTERVAL)),
+            },
             other => Value::parse(other, text).map_err(SqlError::from),
         }
     }

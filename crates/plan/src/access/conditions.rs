@@ -26,7 +26,7 @@ pub fn of_parameter(column: usize, data_type: DataType, number: usize, values: &
             scalar::integral_value(data_type, scalar::exact_number(literal)?.unscaled)?
         }
         DataType::Text | DataType::Varchar(_) => scalar::value_of(literal, data_type)?,
-        DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Uuid => {
+        DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Uuid => {
             scalar::value_of(literal, data_type)?
         }
         _ => return None,

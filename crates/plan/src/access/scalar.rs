@@ -17,10 +17,9 @@ pub fn value_of(literal: &ScalarValue, column: DataType) -> Option<Value> {
         (ScalarValue::Decimal128(Some(v), _, s), DataType::Decimal { scale, .. }) if *s == scale as i8 => {
             Value::Decimal(*v)
         }
-        (
-            ScalarValue::Utf8(Some(v)) | ScalarValue::Utf8View(Some(v)) | ScalarValue::LargeUtf8(Some(v)),
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_),
-        ) => Value::Text(v.clone()),
+        (text, DataType::Text | DataType::Varchar(_) | DataType::Char(_)) => {
+            Value::Text(text.try_as_str()??.to_owned())
+        }
         (
             ScalarValue::Binary(Some(v)) | ScalarValue::BinaryView(Some(v)) | ScalarValue::LargeBinary(Some(v)),
             DataType::Bytea,
@@ -28,6 +27,7 @@ pub fn value_of(literal: &ScalarValue, column: DataType) -> Option<Value> {
         (ScalarValue::Date32(Some(v)), DataType::Date) => Value::Date(*v),
         (ScalarValue::TimestampMicrosecond(Some(v), None), DataType::Timestamp) => Value::Timestamp(*v),
         (ScalarValue::TimestampMicrosecond(Some(v), Some(_)), DataType::Timestamptz) => Value::Timestamptz(*v),
+        (ScalarValue::Time64Microsecond(Some(v)), DataType::Time) => Value::Time(*v),
         (ScalarValue::FixedSizeBinary(16, Some(v)), DataType::Uuid) => Value::Uuid(v.as_slice().try_into().ok()?),
         _ => return None,
     })

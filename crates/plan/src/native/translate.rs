@@ -294,6 +294,7 @@ pub fn is_native(data_type: &DataType) -> bool {
             | DataType::Decimal128(_, 0..)
             | DataType::Date32
             | DataType::Timestamp(TimeUnit::Microsecond, _)
+            | DataType::Time64(TimeUnit::Microsecond)
             | DataType::Utf8
             | DataType::Utf8View
             | DataType::Binary
@@ -358,6 +359,7 @@ pub fn native_value(literal: &ScalarValue) -> Option<Value> {
         ScalarValue::Date32(Some(value)) => Value::Date(*value),
         ScalarValue::TimestampMicrosecond(Some(value), None) => Value::Timestamp(*value),
         ScalarValue::TimestampMicrosecond(Some(value), Some(_)) => Value::Timestamptz(*value),
+        ScalarValue::Time64Microsecond(Some(value)) => Value::Time(*value),
         ScalarValue::FixedSizeBinary(16, Some(value)) => Value::Uuid(value.as_slice().try_into().ok()?),
         _ => return None,
     })

@@ -173,6 +173,11 @@ fn moment(cast: Cast, schema: &DFSchema, session: &SessionTime) -> Result<Expr> 
             None => Ok(saki_times::cast_function(*cast.expr.clone(), target).unwrap_or(Expr::Cast(cast))),
         };
     }
+    let is_time = |of: &DataType| matches!(of, DataType::Time64(_));
+    let is_interval = |of: &DataType| matches!(of, DataType::Interval(_));
+    if is_time(&source) && is_interval(target) || is_interval(&source) && is_time(target) {
+        return Ok(saki_times::cast_function(*cast.expr.clone(), target).unwrap_or(Expr::Cast(cast)));
+    }
     let has_zone = |of: &DataType| matches!(of, DataType::Timestamp(_, Some(_)));
     let is_local = |of: &DataType| matches!(of, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Time64(_));
     let crosses = has_zone(&source) && is_local(target) || is_local(&source) && has_zone(target);
@@ -194,6 +199,7 @@ fn constant(text: &Expr, target: &DataType, session: &SessionTime) -> Result<Opt
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
             ScalarValue::TimestampMicrosecond(Some(style.read_timestamptz(text, now)?), zone.clone())
         }
+        DataType::Time64(TimeUnit::Microsecond) => ScalarValue::Time64Microsecond(Some(style.read_time(text, now)?)),
         DataType::Interval(IntervalUnit::MonthDayNano) => {
             let interval = saki_times::nanoseconds(style.read_interval(text, Unit::Second)?)?;
             ScalarValue::IntervalMonthDayNano(Some(interval))

@@ -16,6 +16,7 @@ use saki_functions::numeric::{folded, long_product};
 use saki_functions::row_wise;
 
 const TIMESTAMP: Arrow = Arrow::Timestamp(TimeUnit::Microsecond, None);
+const INTERVAL: Arrow = Arrow::Interval(IntervalUnit::MonthDayNano);
 
 /// Plans operators whose operands PostgreSQL sees otherwise.
 #[derive(Debug)]
@@ -147,6 +148,19 @@ fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Resul
         (Operator::Plus, Arrow::Timestamp(..), Arrow::Interval(_)) => saki_times::moved(left, right, false),
         (Operator::Plus, Arrow::Interval(_), Arrow::Timestamp(..)) => saki_times::moved(right, left, false),
         (Operator::Minus, Arrow::Timestamp(..), Arrow::Interval(_)) => saki_times::moved(left, right, true),
+        (Operator::Plus, Arrow::Time64(_), Arrow::Interval(_)) => saki_times::moved(left, right, false),
+        (Operator::Plus, Arrow::Interval(_), Arrow::Time64(_)) => saki_times::moved(right, left, false),
+        (Operator::Minus, Arrow::Time64(_), Arrow::Interval(_)) => saki_times::moved(left, right, true),
+        (Operator::Minus, Arrow::Time64(_), Arrow::Time64(_)) => saki_times::difference(left, right),
+        (Operator::Plus, Arrow::Date32, Arrow::Time64(_)) => {
+            saki_times::moved(cast(left, TIMESTAMP), cast(right, INTERVAL), false)
+        }
+        (Operator::Minus, Arrow::Date32, Arrow::Time64(_)) => {
+            saki_times::moved(cast(left, TIMESTAMP), cast(right, INTERVAL), true)
+        }
+        (Operator::Plus, Arrow::Time64(_), Arrow::Date32) => {
+            saki_times::moved(cast(right, TIMESTAMP), cast(left, INTERVAL), false)
+        }
         // What is chosen among moments of several types has its own only after types have been resolved.
         (Operator::Minus, Arrow::Timestamp(..) | Arrow::Date32, Arrow::Timestamp(..) | Arrow::Date32)
             if is_open(&left, schema) || is_open(&right, schema) =>
@@ -188,8 +202,8 @@ fn is_moment(of: &Arrow) -> bool {
 /// A text without a type beside a number or a moment is such a one; added to a timestamp it is an interval.
 fn beside(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let of = |data_type: Arrow| match (&data_type, op) {
-        (Arrow::Timestamp(..), Operator::Plus) => Some(Arrow::Interval(IntervalUnit::MonthDayNano)),
-        (Arrow::Date32 | Arrow::Timestamp(..), Operator::Minus) => Some(data_type),
+        (Arrow::Timestamp(..), Operator::Plus) => Some(INTERVAL),
+        (Arrow::Date32 | Arrow::Timestamp(..) | Arrow::Time64(_), Operator::Minus) => Some(data_type),
         (Arrow::Interval(_), Operator::Plus | Operator::Minus) => Some(data_type),
         (number, _) if is_number(number) => Some(data_type),
         _ => None,
@@ -307,6 +321,16 @@ mod tests {
             ("date_trunc('month', timestamp '2024-02-15 12:34:56')", "2024-02-01 00:00:00"),
             ("date_trunc('hour', timestamp '2024-02-15 12:34:56')", "2024-02-15 12:00:00"),
             ("date_trunc('week', timestamp '2024-02-15 12:34:56')", "2024-02-12 00:00:00"),
+            ("time '10:00' + interval '15 hours'", "01:00:00"),
+            ("time '10:00' - interval '11 hours'", "23:00:00"),
+            ("interval '1 day 3 hours' + time '22:00'", "01:00:00"),
+            ("time '10:00' - time '11:00' = interval '-1 hour'", "true"),
+            ("date '2024-01-31' + time '10:00'", "2024-01-31 10:00:00"),
+            ("time '10:00' + date '2024-01-31'", "2024-01-31 10:00:00"),
+            ("date '2024-01-31' - time '10:00'", "2024-01-30 14:00:00"),
+            ("time '10:00' < interval '1 day'", "true"),
+            ("time '10:00' between '09:00' and '11:00'", "true"),
+            ("time '24:00' > '23:59:59.999999'", "true"),
             ("date '2024-01-01' < timestamp '2024-01-01 00:00:01'", "true"),
             ("date '2024-01-31' = '2024-01-31'", "true"),
             ("date '2024-01-31' < '2024-02-01'", "true"),

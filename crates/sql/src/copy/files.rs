@@ -5,9 +5,12 @@ use std::io::{BufRead, BufReader, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arrow::compute::cast;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_array::cast::AsArray;
+use arrow_array::types::IntervalMonthDayNanoType;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Fields, IntervalUnit, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use futures::StreamExt;
@@ -181,10 +184,11 @@ pub async fn write_file(
 ) -> Result<u64> {
     let unfinished = PathBuf::from(unfinished(path));
     let written = async {
-        let mut output = FileWriter::create(&unfinished, format, csv, &stream.schema())?;
+        let schema = file_schema(&stream.schema());
+        let mut output = FileWriter::create(&unfinished, format, csv, &schema)?;
         let mut rows = 0;
         while let Some(batch) = stream.next().await {
-            let batch = batch?;
+            let batch = with_texts(&batch?, &schema)?;
             rows += batch.num_rows() as u64;
             output.write(&batch)?;
         }
@@ -198,6 +202,39 @@ pub async fn write_file(
         let _ = std::fs::remove_file(&unfinished);
     }
     written
+}
+
+fn is_interval(of: &DataType) -> bool {
+    matches!(of, DataType::Interval(_) | DataType::Duration(_))
+}
+
+/// The columns that a file gets: intervals are texts there, as Parquet has none with microseconds.
+fn file_schema(schema: &SchemaRef) -> SchemaRef {
+    let field = |field: &Arc<Field>| match is_interval(field.data_type()) {
+        true => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+        false => Arc::clone(field),
+    };
+    Arc::new(Schema::new_with_metadata(
+        schema.fields().iter().map(field).collect::<Fields>(),
+        schema.metadata().clone(),
+    ))
+}
+
+fn with_texts(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    if !batch.columns().iter().any(|array| is_interval(array.data_type())) {
+        return Ok(batch.clone());
+    }
+    let column = |array: &ArrayRef| -> Result<ArrayRef> {
+        if !is_interval(array.data_type()) {
+            return Ok(Arc::clone(array));
+        }
+        let intervals = cast(array, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+        let texts = intervals.as_primitive::<IntervalMonthDayNanoType>().iter();
+        let text = |value: Option<_>| value.map(|value| saki_exec::interval(value).to_string());
+        Ok(Arc::new(texts.map(text).collect::<StringArray>()))
+    };
+    let columns = batch.columns().iter().map(column).collect::<Result<_>>()?;
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
 enum FileWriter {

@@ -134,6 +134,7 @@ fn has_exact_equality(data_type: &DataType) -> bool {
             data_type,
             DataType::Utf8
                 | DataType::Date32
+                | DataType::Time64(TimeUnit::Microsecond)
                 | DataType::Timestamp(TimeUnit::Microsecond, _)
                 | DataType::FixedSizeBinary(16)
         )

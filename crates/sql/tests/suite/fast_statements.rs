@@ -11,7 +11,8 @@ use saki_sql::{Database, FastAnswer, Pace, RowSink, ScalarValue, Session, Statem
 use crate::support::{create, reopen, run, waits};
 
 const COLUMNS: &str = "w int2 NOT NULL, d int4 NOT NULL, o int8 NOT NULL, c char(6), v varchar(8), n numeric(8,2), \
-                       u uuid, f float8, t timestamp, e date, b boolean, k int NOT NULL, PRIMARY KEY (w, d, o)";
+                       u uuid, f float8, t timestamp, e date, b boolean, k int NOT NULL, \
+                       h time, i interval, PRIMARY KEY (w, d, o)";
 
 /// A session with two tables that are to stay the same: `m` is changed without plans, `s` with them.
 async fn with_tables(database: &Arc<Database>) -> Session {
@@ -23,6 +24,7 @@ async fn with_tables(database: &Arc<Database>) -> Session {
             format!("CREATE INDEX {table}_n ON {table} (n, w)"),
             format!("CREATE INDEX {table}_k ON {table} (k DESC)"),
             format!("CREATE INDEX {table}_u ON {table} (u)"),
+            format!("CREATE INDEX {table}_h ON {table} (h)"),
         ] {
             session.execute(&sql).await.unwrap();
         }
@@ -59,7 +61,7 @@ fn is_fast(session: &Session, sql: &str) -> bool {
 }
 
 /// A column, and values for it as SQL writes them; some that no row has, and some of other types.
-const VALUES: [(&str, &[&str]); 12] = [
+const VALUES: [(&str, &[&str]); 14] = [
     ("w", &["0", "1", "2", "3", "40000", "1.0", "1.5", "NULL"]),
     ("d", &["0", "1", "2", "3", "4", "5", "'3'", "3000000000", "NULL"]),
     ("o", &["0", "1", "2", "3", "4", "5", "6", "7", "2.00", "1 + 2", "9 - 4"]),
@@ -72,6 +74,8 @@ const VALUES: [(&str, &[&str]); 12] = [
     ("e", &["'2024-01-01'", "'2024-02-29'", "NULL"]),
     ("b", &["true", "false", "NULL"]),
     ("k", &["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
+    ("h", &["'00:00'", "'10:00:00.5'", "'24:00'", "NULL"]),
+    ("i", &["'1 mon'", "'30 days'", "'-1 day'", "'25:00'", "NULL"]),
 ];
 
 fn one_of<'a>(random: &mut Random, all: &[&'a str]) -> &'a str {
@@ -101,13 +105,13 @@ fn test(random: &mut Random, column: &str) -> String {
 
 /// A condition that begins a key, and perhaps says more; and the same with something that is only planned.
 fn condition(random: &mut Random) -> (String, String) {
-    let leading = one_of(random, &["w", "w", "wd", "wdo", "wdo", "c", "n", "u", "k", "k"]);
+    let leading = one_of(random, &["w", "w", "wd", "wdo", "wdo", "c", "n", "u", "h", "k", "k"]);
     let mut all: Vec<String> = Vec::new();
     for column in leading.split("").filter(|column| !column.is_empty()) {
         all.push(test(random, column));
     }
     for _ in 0..random.below(3) {
-        let column = one_of(random, &["w", "d", "o", "c", "v", "n", "u", "t", "e", "b", "k"]);
+        let column = one_of(random, &["w", "d", "o", "c", "v", "n", "u", "t", "e", "b", "k", "h", "i"]);
         all.push(test(random, column));
     }
     if random.below(4) == 0 {
@@ -131,7 +135,7 @@ fn assignment(random: &mut Random) -> String {
         2 => "k = k * 2 - 3".to_owned(),
         3 => "k = o".to_owned(),
         _ => {
-            let column = one_of(random, &["c", "v", "n", "u", "t", "e", "b", "k"]);
+            let column = one_of(random, &["c", "v", "n", "u", "t", "e", "b", "k", "h", "i"]);
             format!("{column} = {}", value(random, column))
         }
     }
@@ -139,7 +143,7 @@ fn assignment(random: &mut Random) -> String {
 
 fn row(random: &mut Random) -> String {
     let key = format!("{}, {}, {}", random.below(4), random.below(6), random.below(8));
-    let rest = ["c", "v", "n", "u", "f", "t", "e", "b", "k"].map(|column| match (column, random.below(6)) {
+    let rest = ["c", "v", "n", "u", "f", "t", "e", "b", "k", "h", "i"].map(|column| match (column, random.below(6)) {
         ("v", _) => "'b'".to_owned(),
         ("n", _) => format!("{}.{}", random.below(3), random.below(100)),
         _ => value(random, column).to_owned(),
@@ -187,11 +191,14 @@ async fn change(session: &Session, random: &mut Random) {
 /// Whether the query went without a plan.
 async fn query(session: &Session, random: &mut Random) -> bool {
     let (fast, slow) = condition(random);
-    let all = "w, d, o, c, v, n, u, f, t, e, b, k";
+    let all = "w, d, o, c, v, n, u, f, t, e, b, k, h, i";
     let (shown, behind) = match random.below(11) {
-        9 => ("count(DISTINCT n), count(DISTINCT c) AS texts, count(DISTINCT t)", String::new()),
+        9 => (
+            "count(DISTINCT n), count(DISTINCT c) AS texts, count(DISTINCT t), count(DISTINCT i) AS spans",
+            String::new(),
+        ),
         0 => (
-            "count(*), count(n), sum(n), min(n), max(k), sum(k) AS total, min(t), max(e), coalesce(min(n), 0), \
+            "count(*), count(n), sum(n), min(n), max(k), sum(k) AS total, min(t), max(e), max(h), coalesce(min(n), 0), \
                   coalesce(sum(n), 7) AS other",
             String::new(),
         ),
@@ -203,7 +210,7 @@ async fn query(session: &Session, random: &mut Random) -> bool {
         3 => (all, format!("ORDER BY k, w, d DESC, o LIMIT {}", random.below(9))),
         5 => ("c, count(*), sum(n), max(k) AS most", "GROUP BY c ORDER BY c DESC LIMIT 3 OFFSET 1".to_owned()),
         6 => ("min(e), n, w AS x, count(u)", "GROUP BY w, n ORDER BY n, x DESC".to_owned()),
-        7 => ("count(*), b", "GROUP BY b".to_owned()),
+        7 => ("count(*), b, i IS NULL AS none", "GROUP BY b, i".to_owned()),
         4 => (all, format!("ORDER BY w DESC, d DESC, o DESC LIMIT {}", random.below(9))),
         _ => (all, String::new()),
     };

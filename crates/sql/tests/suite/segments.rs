@@ -107,7 +107,7 @@ impl InspectColumns for Gather<'_> {
     }
 }
 
-const TYPES: [(&str, DataType); 9] = [
+const TYPES: [(&str, DataType); 11] = [
     ("boolean", DataType::Bool),
     ("smallint", DataType::Int2),
     ("numeric(12,2)", DataType::Decimal { precision: 12, scale: 2 }),
@@ -117,6 +117,8 @@ const TYPES: [(&str, DataType); 9] = [
     ("char(6)", DataType::Char(6)),
     ("date", DataType::Date),
     ("timestamptz", DataType::Timestamptz),
+    ("time", DataType::Time),
+    ("interval", DataType::Interval),
 ];
 
 /// A literal of a type.
@@ -133,6 +135,8 @@ fn literal(data_type: DataType, random: &mut Random) -> String {
         DataType::Text => format!("'{}'", "ab".repeat(random.below(5) as usize)),
         DataType::Char(_) => format!("'{} '", number.unsigned_abs() % 100),
         DataType::Date => format!("'20{:02}-03-04'", random.below(90) + 10),
+        DataType::Time => format!("'{:02}:00:00.5'", random.below(24)),
+        DataType::Interval => format!("'{} mons {} days'", number % 5, random.below(90)),
         _ => format!("'20{:02}-03-04 05:06:07+00'", random.below(90) + 10),
     }
 }

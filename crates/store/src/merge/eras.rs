@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
-use saki_base::{Column, DataType, Value, ValueRef};
+use saki_base::{Column, DataType, Interval, Value, ValueRef};
 use saki_catalog::{ColumnDetail, EntryDecoder, EntryEncoder, Table};
 use saki_mvcc::KeyRange;
 
@@ -30,7 +30,7 @@ enum Step {
     Keep,
 }
 
-const TYPES: [DataType; 10] = [
+const TYPES: [DataType; 12] = [
     DataType::Int8,
     DataType::Text,
     DataType::Bool,
@@ -41,6 +41,8 @@ const TYPES: [DataType; 10] = [
     DataType::Uuid,
     DataType::Bytea,
     DataType::Timestamptz,
+    DataType::Time,
+    DataType::Interval,
 ];
 
 fn value(data_type: DataType, seed: u8) -> Value {
@@ -53,6 +55,8 @@ fn value(data_type: DataType, seed: u8) -> Value {
         DataType::Uuid => Value::Uuid([seed; 16]),
         DataType::Bytea => Value::Bytea(vec![seed; usize::from(seed)]),
         DataType::Timestamptz => Value::Timestamptz(seed.into()),
+        DataType::Time => Value::Time(seed.into()),
+        DataType::Interval => Value::Interval(Interval { months: seed.into(), days: -1, micros: seed.into() }),
         _ => Value::Text("long ".repeat(usize::from(seed))),
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use arrow_array::builder::{BinaryViewBuilder, StringViewBuilder};
 use arrow_array::types::{
     ArrowPrimitiveType, Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    TimestampMicrosecondType,
+    IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{ArrayRef, BooleanArray, FixedSizeBinaryArray, PrimitiveArray};
-use arrow_buffer::{BooleanBufferBuilder, Buffer, NullBufferBuilder};
+use arrow_buffer::{BooleanBufferBuilder, Buffer, IntervalMonthDayNano, NullBufferBuilder};
 use saki_base::types::DECIMAL64_PRECISION_MAX;
 use saki_base::{DataType, ValueRef};
 use saki_vector::{Batch, Column};
@@ -88,6 +88,7 @@ enum ColumnValues {
     Float4(Vec<f32>, NullBufferBuilder),
     Float8(Vec<f64>, NullBufferBuilder),
     Uuid(Vec<u8>, NullBufferBuilder),
+    Interval(Vec<IntervalMonthDayNano>, NullBufferBuilder),
     Text(StringViewBuilder),
     Bytea(BinaryViewBuilder),
 }
@@ -99,7 +100,10 @@ impl ColumnValues {
             DataType::Bool => Self::Bool(BooleanBufferBuilder::new(BATCH_ROWS), nulls),
             DataType::Int2 => Self::Int2(Vec::new(), nulls),
             DataType::Int4 | DataType::Date => Self::Int4(Vec::new(), nulls),
-            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz => Self::Int8(Vec::new(), nulls),
+            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time => {
+                Self::Int8(Vec::new(), nulls)
+            }
+            DataType::Interval => Self::Interval(Vec::new(), nulls),
             DataType::Decimal { precision, .. } if precision <= DECIMAL64_PRECISION_MAX => {
                 Self::Int8(Vec::new(), nulls)
             }
@@ -136,7 +140,10 @@ impl ColumnValues {
             (Self::Int4(values, nulls), ValueRef::Null) => put(values, nulls, None),
             (
                 Self::Int8(values, nulls),
-                ValueRef::Int8(value) | ValueRef::Timestamp(value) | ValueRef::Timestamptz(value),
+                ValueRef::Int8(value)
+                | ValueRef::Timestamp(value)
+                | ValueRef::Timestamptz(value)
+                | ValueRef::Time(value),
             ) => put(values, nulls, Some(value)),
             // Up to 18 digits, which a row keeps in 8 bytes.
             (Self::Int8(values, nulls), ValueRef::Decimal(value)) => put(values, nulls, Some(value as i64)),
@@ -147,6 +154,10 @@ impl ColumnValues {
             (Self::Float4(values, nulls), ValueRef::Null) => put(values, nulls, None),
             (Self::Float8(values, nulls), ValueRef::Float8(value)) => put(values, nulls, Some(value)),
             (Self::Float8(values, nulls), ValueRef::Null) => put(values, nulls, None),
+            (Self::Interval(values, nulls), ValueRef::Interval(value)) => {
+                put(values, nulls, Some(saki_exec::arrow_interval(value)));
+            }
+            (Self::Interval(values, nulls), ValueRef::Null) => put(values, nulls, None),
             (Self::Uuid(values, nulls), ValueRef::Uuid(value)) => {
                 nulls.append_non_null();
                 values.extend_from_slice(&value);
@@ -178,6 +189,7 @@ impl ColumnValues {
                 DataType::Timestamptz => {
                     Arc::new(array::<TimestampMicrosecondType>(values, nulls).with_timezone("UTC"))
                 }
+                DataType::Time => Arc::new(array::<Time64MicrosecondType>(values, nulls)),
                 _ => Arc::new(array::<Int64Type>(values, nulls)) as ArrayRef,
             },
             Self::Int16(values, nulls) => {
@@ -186,6 +198,7 @@ impl ColumnValues {
             }
             Self::Float4(values, nulls) => Arc::new(array::<Float32Type>(values, nulls)),
             Self::Float8(values, nulls) => Arc::new(array::<Float64Type>(values, nulls)),
+            Self::Interval(values, nulls) => Arc::new(array::<IntervalMonthDayNanoType>(values, nulls)),
             Self::Uuid(values, mut nulls) => {
                 Arc::new(FixedSizeBinaryArray::try_new(16, Buffer::from_vec(values), nulls.finish())?)
             }

@@ -8,9 +8,10 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Int32Array, Int64Array, IntervalMonthDayNanoArray, RecordBatch, StringArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
-use saki_base::{Column, DataType, Random, TableId};
+use saki_base::{Column, DataType, Interval, Random, TableId};
 use saki_catalog::{ColumnDetail, PUBLIC, Table};
 use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
@@ -19,7 +20,7 @@ use crate::fixture::{Bench, Shape};
 use crate::load::{append, load};
 use crate::{OnDuplicate, Writer};
 
-const TYPES: [(&str, DataType); 15] = [
+const TYPES: [(&str, DataType); 17] = [
     ("bool", DataType::Bool),
     ("int2", DataType::Int2),
     ("int4", DataType::Int4),
@@ -31,6 +32,8 @@ const TYPES: [(&str, DataType); 15] = [
     ("date", DataType::Date),
     ("timestamp", DataType::Timestamp),
     ("timestamptz", DataType::Timestamptz),
+    ("time", DataType::Time),
+    ("interval", DataType::Interval),
     ("uuid", DataType::Uuid),
     ("text", DataType::Text),
     ("varchar", DataType::Varchar(200)),
@@ -117,6 +120,16 @@ fn values(random: &mut Random, data_type: DataType, rows: usize, nulls: f64) -> 
             let moments = some(random, rows, nulls, |random| random.below(1 << 52) as i64 - (1 << 51));
             let array = TimestampMicrosecondArray::from(moments);
             Arc::new(if data_type == DataType::Timestamptz { array.with_timezone("UTC") } else { array })
+        }
+        DataType::Time => Arc::new(Time64MicrosecondArray::from(some(random, rows, nulls, |random| {
+            random.below(86_400_000_001) as i64
+        }))),
+        DataType::Interval => {
+            let interval = |random: &mut Random| {
+                let parts = (random.below(9) as i32 - 4, number(random) as i32, number(random) / 1_000);
+                saki_exec::arrow_interval(Interval { months: parts.0, days: parts.1, micros: parts.2 })
+            };
+            Arc::new(IntervalMonthDayNanoArray::from(some(random, rows, nulls, interval)))
         }
         DataType::Uuid => {
             let mut builder = FixedSizeBinaryBuilder::new(16);

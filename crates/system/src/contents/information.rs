@@ -323,7 +323,9 @@ impl Measures {
                 ..Self::default()
             },
             Some("date") => Self { fraction_digits: Some(0), ..Self::default() },
-            Some("timestamp" | "timestamptz") => Self { fraction_digits: Some(6), ..Self::default() },
+            Some("timestamp" | "timestamptz" | "time" | "interval") => {
+                Self { fraction_digits: Some(6), ..Self::default() }
+            }
             _ => Self::default(),
         }
     }

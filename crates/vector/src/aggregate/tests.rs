@@ -7,8 +7,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, UInt16Type};
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, DictionaryArray,
-    FixedSizeBinaryArray, Float64Array, Int16Array, Int32Array, Int64Array, StringViewArray, TimestampMicrosecondArray,
-    UInt16Array,
+    FixedSizeBinaryArray, Float64Array, Int16Array, Int32Array, Int64Array, StringViewArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray, UInt16Array,
 };
 use arrow_buffer::i256;
 use arrow_schema::{DataType, TimeUnit};
@@ -38,6 +38,7 @@ fn types() -> Vec<DataType> {
         DataType::Int64,
         DataType::Date32,
         DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        DataType::Time64(TimeUnit::Microsecond),
         DataType::Float64,
         DECIMAL,
         SHORT_DECIMAL,
@@ -115,6 +116,7 @@ fn column(data_type: &DataType, values: &[Plain], random: &mut Random) -> Column
         DataType::Int32 => Arc::new(values.iter().map(|v| narrow(v).map(|v| v as i32)).collect::<Int32Array>()),
         DataType::Date32 => Arc::new(values.iter().map(|v| narrow(v).map(|v| v as i32)).collect::<Date32Array>()),
         DataType::Int64 => Arc::new(values.iter().map(narrow).collect::<Int64Array>()),
+        DataType::Time64(_) => Arc::new(values.iter().map(narrow).collect::<Time64MicrosecondArray>()),
         DataType::Timestamp(..) => {
             Arc::new(values.iter().map(narrow).collect::<TimestampMicrosecondArray>().with_timezone("UTC"))
         }

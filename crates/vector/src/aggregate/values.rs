@@ -4,19 +4,20 @@ use std::borrow::Cow;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    UInt16Type,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, Time64MicrosecondType,
+    TimestampMicrosecondType, UInt16Type,
 };
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
-    Float64Array, Int16Array, Int32Array, Int64Array, StringViewArray, TimestampMicrosecondArray,
+    Float64Array, Int16Array, Int32Array, Int64Array, StringViewArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow_buffer::{ArrowNativeType, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 
 use crate::{Bounds, Column, Result, VectorError, form};
 
-/// Values that are integers underneath: of integers, dates, timestamps, booleans (0 and 1) and decimals that fit.
+/// Values that are integers underneath: of integers, dates, times, timestamps, booleans (0 and 1) and decimals that fit.
 pub(super) enum Integers<'a> {
     Two(&'a [i16]),
     Four(&'a [i32]),
@@ -34,6 +35,9 @@ impl<'a> Integers<'a> {
             DataType::Int64 => Self::Eight(Cow::Borrowed(array.as_primitive::<Int64Type>().values())),
             DataType::Timestamp(TimeUnit::Microsecond, _) => {
                 Self::Eight(Cow::Borrowed(array.as_primitive::<TimestampMicrosecondType>().values()))
+            }
+            DataType::Time64(TimeUnit::Microsecond) => {
+                Self::Eight(Cow::Borrowed(array.as_primitive::<Time64MicrosecondType>().values()))
             }
             DataType::Boolean => Self::Eight(array.as_boolean().values().iter().map(i64::from).collect()),
             DataType::Decimal128(..) => {
@@ -158,6 +162,7 @@ pub(super) fn integer_array(values: Vec<i64>, nulls: Option<NullBuffer>, logical
         DataType::Timestamp(TimeUnit::Microsecond, zone) => {
             Arc::new(TimestampMicrosecondArray::new(values.into(), nulls).with_timezone_opt(zone.clone()))
         }
+        DataType::Time64(TimeUnit::Microsecond) => Arc::new(Time64MicrosecondArray::new(values.into(), nulls)),
         other => return Err(unfit("integers", other)),
     })
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
+use saki_base::interval::write_clock;
 use saki_base::value::Value;
 
 use super::tree::{ArithmeticOp, DatePart, Expr};
@@ -153,6 +154,12 @@ fn write_value(value: &Value, scale: i8, f: &mut Formatter<'_>) -> fmt::Result {
         }
         Value::Date(days) => write!(f, "'{}'", Day(i64::from(*days))),
         Value::Timestamp(micros) | Value::Timestamptz(micros) => write_timestamp(*micros, f),
+        Value::Time(micros) => {
+            f.write_str("'")?;
+            write_clock(micros.unsigned_abs(), f)?;
+            f.write_str("'")
+        }
+        Value::Interval(interval) => write!(f, "'{interval}'"),
         Value::Uuid(bytes) => {
             f.write_str("'")?;
             bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;

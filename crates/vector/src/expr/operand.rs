@@ -3,13 +3,17 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Date32Type, Decimal128Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType};
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Int16Type, Int32Type, Int64Type, Time64MicrosecondType, TimestampMicrosecondType,
+};
 use arrow_array::{
     Array, ArrayRef, BinaryViewArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int16Array,
     Int32Array, Int64Array, StringViewArray, UInt16Array, new_null_array,
 };
-use arrow_array::{Date32Array, Decimal128Array, TimestampMicrosecondArray};
-use arrow_buffer::{BooleanBuffer, NullBuffer};
+use arrow_array::{
+    Date32Array, Decimal128Array, IntervalMonthDayNanoArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+};
+use arrow_buffer::{BooleanBuffer, IntervalMonthDayNano, NullBuffer};
 use arrow_schema::{DataType, TimeUnit};
 use saki_base::value::Value;
 
@@ -89,6 +93,14 @@ pub(crate) fn constant(value: &Value, data_type: &DataType, rows: usize) -> Resu
             let array = TimestampMicrosecondArray::from_value(*value, rows).with_timezone_opt(zone.clone());
             Column::new(Arc::new(array))
         }
+        Value::Time(value) => {
+            let DataType::Time64(TimeUnit::Microsecond) = data_type else { return Err(mismatch()) };
+            Column::new(Arc::new(Time64MicrosecondArray::from_value(*value, rows)))
+        }
+        Value::Interval(value) => {
+            let value = IntervalMonthDayNano::new(value.months, value.days, value.nanos());
+            Column::new(Arc::new(IntervalMonthDayNanoArray::from_value(value, rows)))
+        }
         Value::Uuid(value) => {
             let values = std::iter::repeat_n(*value, rows);
             if rows == 0 {
@@ -132,6 +144,9 @@ impl<'a> Integers<'a> {
             DataType::Timestamp(TimeUnit::Microsecond, _) => {
                 Self::I64(array.as_primitive::<TimestampMicrosecondType>().values())
             }
+            DataType::Time64(TimeUnit::Microsecond) => {
+                Self::I64(array.as_primitive::<Time64MicrosecondType>().values())
+            }
             DataType::Decimal128(..) => Self::I128(array.as_primitive::<Decimal128Type>().values()),
             _ => return None,
         })
@@ -143,7 +158,9 @@ pub(crate) fn integer(value: &Value) -> Option<i128> {
     Some(match value {
         Value::Int2(value) => i128::from(*value),
         Value::Int4(value) | Value::Date(value) => i128::from(*value),
-        Value::Int8(value) | Value::Timestamp(value) | Value::Timestamptz(value) => i128::from(*value),
+        Value::Int8(value) | Value::Timestamp(value) | Value::Timestamptz(value) | Value::Time(value) => {
+            i128::from(*value)
+        }
         Value::Decimal(value) => *value,
         _ => return None,
     })

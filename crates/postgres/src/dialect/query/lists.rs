@@ -141,6 +141,8 @@ fn spelled(data_type: &Arrow) -> Option<DataType> {
         Arrow::Date32 => DataType::Date,
         Arrow::Timestamp(_, None) => DataType::Timestamp(None, TimezoneInfo::None),
         Arrow::Timestamp(_, Some(_)) => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
+        Arrow::Time64(_) => DataType::Time(None, TimezoneInfo::None),
+        Arrow::Interval(_) => DataType::Interval { fields: None, precision: None },
         Arrow::Binary => DataType::Bytea,
         Arrow::FixedSizeBinary(16) => DataType::Uuid,
         _ => return None,

@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
-use datafusion::common::{Column, DFSchema, DataFusionError, Result};
+use datafusion::common::{Column, DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions::core::nullif;
-use datafusion::logical_expr::expr::{InList, InSubquery, Placeholder, ScalarFunction};
+use datafusion::logical_expr::expr::{AggregateFunction, InList, InSubquery, Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
-    Between, BinaryExpr, Case, Expr, Operator, ScalarUDF, TypeSignature, WindowFunctionDefinition, and, binary_expr,
-    cast, lit, or,
+    AggregateUDF, Between, BinaryExpr, Case, Expr, Operator, ScalarUDF, TypeSignature, WindowFunctionDefinition, and,
+    binary_expr, cast, lit, or, when,
 };
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::blanks::trim;
-use super::sets;
+use super::{intervals, sets};
 use crate::dialect::operators::{Planned, field, operator};
 use crate::dialect::types::{
     Together, called, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special,
@@ -23,6 +23,7 @@ use crate::dialect::types::{
 };
 use saki_catalog::SqlError;
 use saki_functions::numeric;
+use saki_functions::sets::intervals::of_intervals;
 use saki_functions::sets::series::{SERIES, argument_types};
 use saki_system::types::{UNKNOWN, oid_of_value, value_type};
 
@@ -70,11 +71,15 @@ impl TreeNodeRewriter for Types<'_> {
                     false => self.called(call.func.name(), call.func.aliases(), &mut call.params.args)?,
                 }
                 self.widen(call.func.name(), &mut call.params.args)?;
+                self.of_intervals(&mut call)?;
                 Transformed::yes(Expr::AggregateFunction(call))
             }
             Expr::WindowFunction(mut call) => {
                 for key in &mut call.params.order_by {
                     key.expr = self.sorted_by(std::mem::take(&mut key.expr));
+                }
+                for key in &mut call.params.partition_by {
+                    *key = self.sorted_by(std::mem::take(key));
                 }
                 let aliases = match &call.fun {
                     WindowFunctionDefinition::AggregateUDF(function) => function.aliases(),
@@ -83,6 +88,9 @@ impl TreeNodeRewriter for Types<'_> {
                 self.called(call.fun.name(), aliases, &mut call.params.args)?;
                 self.widen(call.fun.name(), &mut call.params.args)?;
                 self.default(call.fun.name(), &mut call.params.args)?;
+                if let Some(function) = self.interval_aggregate(call.fun.name(), &call.params.args) {
+                    call.fun = WindowFunctionDefinition::AggregateUDF(function);
+                }
                 Transformed::yes(Expr::WindowFunction(call))
             }
             other => Transformed::no(other),
@@ -187,6 +195,10 @@ impl Types<'_> {
                 Together::Apart if !is_special(&expr, self.schema) => {
                     return Err(no_operator(&of_expr, "=", &column).into());
                 }
+                _ if is_interval(&of_expr) && is_interval(&column) => {
+                    expr = saki_times::length(expr);
+                    subquery = intervals::lengths(subquery)?;
+                }
                 Together::Cast(target) => {
                     expr = converted(expr, &target, self.schema)?;
                     subquery.subquery = sets::with_types(subquery.subquery, &[Some(target)])?;
@@ -236,8 +248,14 @@ impl Types<'_> {
         if let Some((_, place)) = CHOOSING.iter().find(|(name, _)| *name == func.name()) {
             args = self.chosen(args, place)?;
         } else if func.name() == "nullif" && args.len() == 2 {
-            let (left, right) = (args.remove(0), args.remove(0));
-            let (left, right) = comparison(left, Operator::Eq, right, self.schema)?;
+            let (value, right) = (args.remove(0), args.remove(0));
+            let (left, right) = comparison(value.clone(), Operator::Eq, right, self.schema)?;
+            if known_type(&value, self.schema).as_ref().is_some_and(is_interval) {
+                // Lengths are compared, and the interval is what is given.
+                let nothing = lit(ScalarValue::IntervalMonthDayNano(None));
+                let chosen = when(binary_expr(left, Operator::Eq, right), nothing).otherwise(value)?;
+                return Ok(Transformed::yes(chosen));
+            }
             args = vec![left, right];
         } else if func.name() == SERIES {
             let of = |arg: &Expr| known_type(arg, self.schema).unwrap_or(Arrow::Null);
@@ -352,6 +370,33 @@ impl Types<'_> {
             _ => return Ok(()),
         };
         *arg = cast(std::mem::take(arg), target);
+        Ok(())
+    }
+
+    /// The aggregate that takes the place of another over intervals.
+    fn interval_aggregate(&self, name: &str, args: &[Expr]) -> Option<Arc<AggregateUDF>> {
+        let [arg] = args else { return None };
+        known_type(arg, self.schema).filter(is_interval).and_then(|_| of_intervals(name))
+    }
+
+    /// Aggregates of intervals, and by intervals, compare these by their length.
+    fn of_intervals(&self, call: &mut AggregateFunction) -> Result<()> {
+        let is_ordered = ORDERED.contains(&call.func.name());
+        let params = &mut call.params;
+        if let Some(function) = self.interval_aggregate(call.func.name(), &params.args) {
+            // Of equal values one is the least and the greatest.
+            params.distinct &= !matches!(call.func.name(), "min" | "max");
+            params.args =
+                std::mem::take(&mut params.args).into_iter().map(|arg| cast(arg, saki_times::INTERVAL)).collect();
+            call.func = function;
+        } else if call.func.name() == "count" && params.distinct {
+            params.args = std::mem::take(&mut params.args).into_iter().map(|arg| self.sorted_by(arg)).collect();
+        }
+        if !is_ordered && !params.distinct {
+            for key in &mut params.order_by {
+                key.expr = self.sorted_by(std::mem::take(&mut key.expr));
+            }
+        }
         Ok(())
     }
 

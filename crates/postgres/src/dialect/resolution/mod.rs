@@ -6,6 +6,7 @@
 
 mod blanks;
 mod expressions;
+mod intervals;
 mod later;
 mod order;
 mod sets;
@@ -66,7 +67,10 @@ fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
             for call in &aggregate.aggr_expr {
                 refuse_others(call)?;
             }
-            LogicalPlan::Aggregate(aggregate).recompute_schema()
+            match LogicalPlan::Aggregate(aggregate).recompute_schema()? {
+                LogicalPlan::Aggregate(aggregate) => intervals::grouped(aggregate),
+                other => Ok(other),
+            }
         }
         LogicalPlan::Sort(mut sort) => {
             let types = Types { schema: &schema, chars: &chars };
@@ -75,6 +79,7 @@ fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
             }
             LogicalPlan::Sort(sort).recompute_schema()
         }
+        LogicalPlan::Distinct(distinct) => intervals::distinct(distinct),
         LogicalPlan::Union(union) => sets::union(union),
         LogicalPlan::Join(join) if sets::is_set_operation(&join) => sets::set_operation(join),
         LogicalPlan::Join(join) => LogicalPlan::Join(compared_keys(join, &schema)?).recompute_schema(),

@@ -7,7 +7,7 @@ use datafusion::common::{NullEquality, Result};
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, Join, JoinType, LogicalPlan, Projection, Union};
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
-use crate::dialect::types::{Together, chosen, compared, converted, do_not_match, known_type};
+use crate::dialect::types::{Together, chosen, compared, converted, do_not_match, is_interval, known_type};
 
 /// A union whose sides have the same types, as far as the planner would not give them these by itself.
 ///
@@ -39,7 +39,13 @@ pub fn set_operation(mut join: Join) -> Result<LogicalPlan> {
     join.left = with_types(join.left, &targets)?;
     join.right = with_types(join.right, &targets)?;
     let columns = |plan: &LogicalPlan| plan.schema().columns().into_iter().map(Expr::Column);
-    join.on = columns(&join.left).zip(columns(&join.right)).collect();
+    let pairs = columns(&join.left).zip(columns(&join.right));
+    join.on = pairs
+        .map(|(left, right)| match left.get_type(join.left.schema())? {
+            of if is_interval(&of) => Ok((saki_times::length(left), saki_times::length(right))),
+            _ => Ok((left, right)),
+        })
+        .collect::<Result<_>>()?;
     LogicalPlan::Join(join).recompute_schema()
 }
 

@@ -15,6 +15,8 @@ enum Category {
     Number,
     Text,
     Moment,
+    Time,
+    Interval,
     Bytes,
     Uuid,
 }
@@ -49,6 +51,8 @@ fn category(data_type: &Arrow) -> Option<Category> {
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => Category::Text,
         DataType::Date | DataType::Timestamp | DataType::Timestamptz => Category::Moment,
         DataType::Bytea => Category::Bytes,
+        DataType::Time => Category::Time,
+        DataType::Interval => Category::Interval,
         DataType::Uuid => Category::Uuid,
     })
 }
@@ -76,7 +80,12 @@ pub fn compared(left: &Arrow, right: &Arrow) -> Together {
         return Together::Unknown;
     };
     if left_category != right_category {
-        return Together::Apart;
+        return match (left_category, right_category) {
+            // There is no operator between them, and a time becomes an interval by itself.
+            (Category::Time, Category::Interval) => Together::Cast(right.clone()),
+            (Category::Interval, Category::Time) => Together::Cast(left.clone()),
+            _ => Together::Apart,
+        };
     }
     if left != right && (left.is_floating() || right.is_floating()) {
         return Together::Cast(Arrow::Float64);

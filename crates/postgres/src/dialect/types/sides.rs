@@ -2,7 +2,7 @@
 
 use arrow_schema::DataType as Arrow;
 use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Operator, cast};
 
 use super::common::{Together, compared, no_operator};
 use super::unknown::{text_of, typed};
@@ -18,6 +18,8 @@ pub fn converted(expr: Expr, target: &Arrow, schema: &DFSchema) -> Result<Expr> 
     let expr = typed(expr, target)?;
     match type_of(&expr, schema) {
         Some(of) if of == *target => Ok(expr),
+        // The planner has no such cast; what it is comes later.
+        Some(Arrow::Time64(_)) if is_interval(target) => Ok(cast(expr, target.clone())),
         _ => expr.cast_to(target, schema),
     }
 }

@@ -37,9 +37,11 @@ pub fn typed(expr: Expr, target: &Arrow) -> Result<Expr> {
         Some(DataType::Text) => return Ok(expr),
         Some(DataType::Decimal { .. }) => decimal_type(text),
         // By the session's zone and styles, once they are known.
-        Some(DataType::Date | DataType::Timestamp | DataType::Timestamptz) => return Ok(cast(expr, target.clone())),
+        Some(DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Time) => {
+            return Ok(cast(expr, target.clone()));
+        }
+        Some(DataType::Interval) => return Ok(cast(expr, INTERVAL)),
         Some(data_type) => data_type,
-        None if matches!(target, Arrow::Interval(_) | Arrow::Duration(_)) => return Ok(cast(expr, INTERVAL)),
         None => return Ok(expr),
     };
     let value = Value::parse(data_type, text).map_err(SqlError::from)?;

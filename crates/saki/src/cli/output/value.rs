@@ -4,11 +4,11 @@ use std::fmt::Write;
 
 use arrow::array::cast::AsArray;
 use arrow::array::types::{
-    Date32Type, Float32Type, Float64Type, TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-    TimestampSecondType,
+    Date32Type, Float32Type, Float64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use arrow::array::{Array, ArrayRef};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use saki_base::{DataType as SqlType, ValueRef};
 
@@ -27,6 +27,8 @@ impl<'a> Cells<'a> {
             | DataType::Float32
             | DataType::Float64
             | DataType::Date32
+            | DataType::Time64(TimeUnit::Microsecond)
+            | DataType::Interval(IntervalUnit::MonthDayNano)
             | DataType::Timestamp(..)
             | DataType::Binary
             | DataType::FixedSizeBinary(16) => None,
@@ -63,6 +65,13 @@ fn own(array: &ArrayRef, row: usize) -> Option<(ValueRef<'_>, SqlType)> {
         DataType::Binary => (ValueRef::Bytea(array.as_binary::<i32>().value(row)), SqlType::Bytea),
         DataType::FixedSizeBinary(16) => {
             (ValueRef::Uuid(array.as_fixed_size_binary().value(row).try_into().ok()?), SqlType::Uuid)
+        }
+        DataType::Time64(TimeUnit::Microsecond) => {
+            (ValueRef::Time(array.as_primitive::<Time64MicrosecondType>().value(row)), SqlType::Time)
+        }
+        DataType::Interval(IntervalUnit::MonthDayNano) => {
+            let value = array.as_primitive::<IntervalMonthDayNanoType>().value(row);
+            (ValueRef::Interval(saki_exec::interval(value)), SqlType::Interval)
         }
         DataType::Timestamp(unit, zone) => {
             let micros = match unit {

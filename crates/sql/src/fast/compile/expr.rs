@@ -1,6 +1,6 @@
 //! Expressions of fast statements, with the types that PostgreSQL gives them.
 
-use arrow_schema::{DataType as Arrow, Field, TimeUnit};
+use arrow_schema::{DataType as Arrow, Field, IntervalUnit, TimeUnit};
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{DataType, Value};
@@ -220,6 +220,8 @@ fn stored(data_type: &Arrow) -> Option<DataType> {
         Arrow::Date32 => DataType::Date,
         Arrow::Timestamp(TimeUnit::Microsecond, None) => DataType::Timestamp,
         Arrow::Timestamp(TimeUnit::Microsecond, Some(_)) => DataType::Timestamptz,
+        Arrow::Time64(TimeUnit::Microsecond) => DataType::Time,
+        Arrow::Interval(IntervalUnit::MonthDayNano) => DataType::Interval,
         Arrow::FixedSizeBinary(16) => DataType::Uuid,
         _ => return None,
     })
@@ -325,8 +327,8 @@ fn text(text: &str, hint: DataType) -> Option<Typed> {
             let unscaled = if trimmed.starts_with('-') { -unscaled } else { unscaled };
             Some((Expr::Literal(Value::Decimal(unscaled), scale), NUMERIC))
         }
-        // What it says depends on the session's time zone.
-        DataType::Timestamptz => None,
+        // What it says depends on the session: its time zone, its style of intervals.
+        DataType::Timestamptz | DataType::Interval => None,
         _ => Some((Expr::Literal(Value::parse(plain(hint), text).ok()?, 0), plain(hint))),
     }
 }

@@ -353,6 +353,6 @@ fn sum_of(data_type: DataType) -> Option<DataType> {
 }
 
 fn has_extremes(data_type: DataType) -> bool {
-    use DataType::{Date, Decimal, Int2, Int4, Int8, Timestamp, Timestamptz};
-    matches!(data_type, Int2 | Int4 | Int8 | Decimal { .. } | Date | Timestamp | Timestamptz)
+    use DataType::{Date, Decimal, Int2, Int4, Int8, Time, Timestamp, Timestamptz};
+    matches!(data_type, Int2 | Int4 | Int8 | Decimal { .. } | Date | Timestamp | Timestamptz | Time)
 }

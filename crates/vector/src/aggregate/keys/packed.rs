@@ -74,6 +74,7 @@ impl Field {
             | DataType::Date32
             | DataType::Boolean
             | DataType::Decimal128(..)
+            | DataType::Time64(TimeUnit::Microsecond)
             | DataType::Timestamp(TimeUnit::Microsecond, _) => None,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(Words::default()),
             _ => return None,
