@@ -37,6 +37,10 @@ pub enum DataType {
     /// Microseconds since 1970-01-01 00:00:00 UTC, 8 bytes.
     Timestamptz,
     Uuid,
+    /// JSON as it was written.
+    Json,
+    /// JSON in the one form of [`crate::json`].
+    Jsonb,
 }
 
 impl DataType {
@@ -55,7 +59,7 @@ impl DataType {
                 }
             }
             Self::Uuid => Some(16),
-            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea => None,
+            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea | Self::Json | Self::Jsonb => None,
         }
     }
 }
@@ -78,6 +82,8 @@ impl fmt::Display for DataType {
             Self::Timestamp => f.write_str("timestamp without time zone"),
             Self::Timestamptz => f.write_str("timestamp with time zone"),
             Self::Uuid => f.write_str("uuid"),
+            Self::Json => f.write_str("json"),
+            Self::Jsonb => f.write_str("jsonb"),
         }
     }
 }
@@ -102,7 +108,7 @@ pub enum ValueRef<'a> {
     Float4(f32),
     Float8(f64),
     Decimal(i128),
-    /// Text, varchar and char.
+    /// Text, varchar, char, json and jsonb.
     Text(&'a str),
     Bytea(&'a [u8]),
     Date(i32),

@@ -32,10 +32,12 @@ pub fn storage_type(spelled: &ast::DataType) -> Result<DataType> {
         Sql::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Timestamp,
         Sql::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => DataType::Timestamptz,
         Sql::Uuid => DataType::Uuid,
+        Sql::JSON => DataType::Json,
+        Sql::JSONB => DataType::Jsonb,
         other => {
             return Err(SqlError::unsupported(format!("type {other} is not supported")).hint(
                 "use smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), \
-                 char(n), bytea, date, timestamp, timestamptz, uuid or boolean",
+                 char(n), bytea, date, timestamp, timestamptz, uuid, json, jsonb or boolean",
             ));
         }
     })
@@ -82,8 +84,10 @@ pub fn stored_as(arrow: &arrow_schema::DataType) -> Option<DataType> {
             DataType::Decimal { precision: *precision, scale: *scale as u8 }
         }
         // As PostgreSQL: what has no type of its own is text.
-        Arrow::Utf8 | Arrow::Utf8View | Arrow::LargeUtf8 | Arrow::Null => DataType::Text,
-        Arrow::Binary | Arrow::BinaryView | Arrow::LargeBinary => DataType::Bytea,
+        Arrow::Utf8 | Arrow::Utf8View | Arrow::Null => DataType::Text,
+        Arrow::Binary | Arrow::BinaryView => DataType::Bytea,
+        Arrow::LargeBinary => DataType::Json,
+        Arrow::LargeUtf8 => DataType::Jsonb,
         Arrow::FixedSizeBinary(16) => DataType::Uuid,
         Arrow::Date32 => DataType::Date,
         Arrow::Timestamp(_, None) | Arrow::Date64 => DataType::Timestamp,
@@ -146,6 +150,8 @@ mod tests {
                 ("timestamptz", "timestamp with time zone"),
                 ("timestamp with time zone", "timestamp with time zone"),
                 ("uuid", "uuid"),
+                ("json", "json"),
+                ("jsonb", "jsonb"),
             ],
             stored,
         );
@@ -153,7 +159,7 @@ mod tests {
 
     #[test]
     fn types_that_cannot_be_stored_are_refused() {
-        for spelled in ["interval", "json", "jsonb", "time", "int[]", "point"] {
+        for spelled in ["interval", "time", "int[]", "point"] {
             assert_eq!(stored(spelled), "0A000", "{spelled}");
         }
     }
@@ -180,7 +186,9 @@ mod tests {
             (Arrow::Decimal128(12, 3), "numeric(12,3)"),
             (Arrow::Utf8View, "text"),
             (Arrow::Null, "text"),
-            (Arrow::LargeBinary, "bytea"),
+            (Arrow::BinaryView, "bytea"),
+            (Arrow::LargeBinary, "json"),
+            (Arrow::LargeUtf8, "jsonb"),
             (Arrow::FixedSizeBinary(16), "uuid"),
             (Arrow::Date32, "date"),
             (Arrow::Timestamp(TimeUnit::Microsecond, None), "timestamp without time zone"),

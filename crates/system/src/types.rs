@@ -165,6 +165,8 @@ pub fn oid_of(data_type: DataType) -> (i64, i64) {
         DataType::Timestamptz => (1184, -1),
         DataType::Decimal { precision, scale } => (1700, ((i64::from(precision) << 16) | i64::from(scale)) + 4),
         DataType::Uuid => (2950, -1),
+        DataType::Json => (114, -1),
+        DataType::Jsonb => (3802, -1),
     }
 }
 
@@ -243,6 +245,8 @@ pub fn value_type(oid: i64) -> Option<Arrow> {
         1186 => saki_times::INTERVAL,
         1700 => Arrow::Decimal128(38, 10),
         2950 => Arrow::FixedSizeBinary(16),
+        114 => Arrow::LargeBinary,
+        3802 => Arrow::LargeUtf8,
         _ => return None,
     })
 }

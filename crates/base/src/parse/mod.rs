@@ -5,15 +5,18 @@
 //! `0044-03-15 BC`, `infinity`); a timestamp with time zone that names no offset
 //! is taken as UTC. Text is taken as it is; everything else may have blanks around it.
 
+mod array;
 mod error;
 mod time;
 
 use std::num::IntErrorKind;
 use std::str::FromStr;
 
+use crate::json;
 use crate::types::{DECIMAL_PRECISION_MAX, DataType, decimal_limit};
 use crate::value::Value;
 
+pub use array::elements;
 pub use error::{ParseError, ParseReason};
 use error::{quote, syntax};
 use time::{Cursor, parse_date, parse_timestamp};
@@ -47,6 +50,11 @@ fn parse(data_type: DataType, text: &str) -> Result<Value, ParseReason> {
         DataType::Timestamp => Value::Timestamp(parse_timestamp(trimmed, false)?),
         DataType::Timestamptz => Value::Timestamptz(parse_timestamp(trimmed, true)?),
         DataType::Uuid => Value::Uuid(parse_uuid(trimmed)?),
+        DataType::Json => {
+            json::checked(text).map_err(ParseReason::Json)?;
+            Value::Text(text.to_owned())
+        }
+        DataType::Jsonb => Value::Text(json::canonical(text).map_err(ParseReason::Json)?),
     })
 }
 

@@ -59,7 +59,7 @@ pub fn column(data_type: DataType, values: &[Value]) -> Column {
                 None => Arc::new(wide.as_ref().clone().with_precision_and_scale(38, scale as i8).unwrap()),
             }
         }
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             Arc::new(StringViewArray::from_iter(values.iter().map(|value| match value {
                 Value::Text(value) => Some(value),
                 _ => None,
@@ -84,7 +84,9 @@ pub fn column(data_type: DataType, values: &[Value]) -> Column {
 pub fn values(column: &Column, data_type: DataType) -> Vec<Value> {
     let array = match data_type {
         DataType::Decimal { .. } => Arc::new(form::wide_decimals(column).unwrap()),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => form::text_views(column).unwrap(),
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+            form::text_views(column).unwrap()
+        }
         _ => Arc::clone(column.array()),
     };
     let value = |row: usize| match data_type {
@@ -96,7 +98,7 @@ pub fn values(column: &Column, data_type: DataType) -> Vec<Value> {
         DataType::Float4 => Value::Float4(array.as_primitive::<Float32Type>().value(row)),
         DataType::Float8 => Value::Float8(array.as_primitive::<Float64Type>().value(row)),
         DataType::Decimal { .. } => Value::Decimal(array.as_primitive::<Decimal128Type>().value(row)),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             Value::Text(array.as_string_view().value(row).to_owned())
         }
         DataType::Bytea => Value::Bytea(array.as_binary_view().value(row).to_owned()),

@@ -7,6 +7,7 @@ use crate::names::stored_text;
 use saki_catalog::{Catalog, Check, ForeignKey, Index, IndexColumn, RelationKind, Result, SqlError, Table};
 use saki_catalog::{qualified, undefined, undefined_column};
 use saki_parameters::is_temporary;
+use saki_postgres::statement::create_index::refuse_unordered;
 use saki_postgres::{ColumnName, NewConstraint, NewConstraintKind, NewForeignKey};
 
 /// What a new constraint asks of rows that are there already.
@@ -55,7 +56,7 @@ fn add_primary_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, col
         ))
         .code("42P16"));
     }
-    let positions = positions(table, columns)?;
+    let positions = key_positions(table, columns)?;
     if let Some(name) = name {
         catalog.refuse_taken(&qualified(&table.schema, name))?;
         table.primary_key_constraint = Some(name.to_owned());
@@ -68,7 +69,7 @@ fn add_primary_key(catalog: &Catalog, table: &mut Table, name: Option<&str>, col
 }
 
 fn add_unique(catalog: &mut Catalog, table: &mut Table, name: Option<&str>, columns: &[ColumnName]) -> Result<Added> {
-    let positions = positions(table, columns)?;
+    let positions = key_positions(table, columns)?;
     let name = match name {
         Some(name) => qualified(&table.schema, name),
         None => {
@@ -191,7 +192,20 @@ fn family(data_type: DataType) -> u8 {
         Type::Timestamp => 6,
         Type::Timestamptz => 7,
         Type::Uuid => 8,
+        Type::Json | Type::Jsonb => 9,
     }
+}
+
+/// Positions of the columns of a new key.
+///
+/// # Errors
+/// As [`positions`], and for columns whose values have no order in an index.
+fn key_positions(table: &Table, columns: &[ColumnName]) -> Result<Vec<usize>> {
+    let positions = positions(table, columns)?;
+    for position in &positions {
+        refuse_unordered(table.columns[*position].data_type)?;
+    }
+    Ok(positions)
 }
 
 /// Positions of columns that a key names, each once.

@@ -11,8 +11,8 @@ use arrow_array::types::{
     IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, ListArray, PrimitiveArray, RecordBatch,
-    StringArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, ListArray,
+    PrimitiveArray, RecordBatch, StringArray,
 };
 use arrow_schema::{DataType, Field, Fields};
 use bytes::{BufMut, BytesMut};
@@ -21,7 +21,7 @@ use saki_base::{DataType as Storage, ValueRef, display};
 use saki_sql::State;
 
 use super::sized::sized;
-use super::{EPOCH_DAYS, EPOCH_MICROS, Format, Known, canonical, numeric, text, wire_type};
+use super::{EPOCH_DAYS, EPOCH_MICROS, Format, JSONB_VERSION, Known, canonical, numeric, text, wire_type};
 use crate::failure::{Failure, Result};
 
 /// A column of a batch, ready to be written.
@@ -51,6 +51,8 @@ enum Values {
     Decimal128(PrimitiveArray<Decimal128Type>, i8),
     Decimal256(PrimitiveArray<Decimal256Type>, i8),
     Text(StringArray),
+    Json(LargeBinaryArray),
+    Jsonb(LargeStringArray),
     Bytea(BinaryArray),
     Uuid(FixedSizeBinaryArray),
     Date(PrimitiveArray<Date32Type>),
@@ -115,6 +117,8 @@ impl Column {
             DataType::Float64 => Values::Float8(array.as_primitive().clone()),
             DataType::Decimal128(_, scale) => Values::Decimal128(array.as_primitive().clone(), *scale),
             DataType::Decimal256(_, scale) => Values::Decimal256(array.as_primitive().clone(), *scale),
+            DataType::LargeBinary => Values::Json(array.as_binary().clone()),
+            DataType::LargeUtf8 => Values::Jsonb(array.as_string().clone()),
             DataType::Binary => Values::Bytea(array.as_binary().clone()),
             DataType::FixedSizeBinary(_) => Values::Uuid(array.as_fixed_size_binary().clone()),
             DataType::Date32 => Values::Date(array.as_primitive().clone()),
@@ -176,6 +180,11 @@ impl Column {
                 numeric::encode(&numeric::decimal_text(&array.value(row).to_string(), *scale), out);
             }
             Values::Text(array) => out.put_slice(array.value(row).as_bytes()),
+            Values::Json(array) => out.put_slice(array.value(row)),
+            Values::Jsonb(array) => {
+                out.put_u8(JSONB_VERSION);
+                out.put_slice(array.value(row).as_bytes());
+            }
             Values::Bytea(array) => out.put_slice(array.value(row)),
             Values::Uuid(array) => out.put_slice(array.value(row)),
             Values::Date(array) => out.put_i32(since_epoch_days(array.value(row))),
@@ -259,6 +268,11 @@ impl Column {
                 out.write_str(&numeric::decimal_text(&array.value(row).to_string(), *scale))
             }
             Values::Text(array) => out.write_str(array.value(row)),
+            Values::Json(array) => {
+                out.put_slice(array.value(row));
+                Ok(())
+            }
+            Values::Jsonb(array) => out.write_str(array.value(row)),
             Values::Padded(array, length) => {
                 padded(array.value(row), *length, out);
                 Ok(())
@@ -392,6 +406,10 @@ pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, style: &S
     }
     sized(out, false, |out| match (format, value) {
         (_, ValueRef::Text(text)) if let Storage::Char(length) = data_type => padded(text, length as usize, out),
+        (Format::Binary, ValueRef::Text(text)) if data_type == Storage::Jsonb => {
+            out.put_u8(JSONB_VERSION);
+            out.put_slice(text.as_bytes());
+        }
         (_, ValueRef::Text(text)) => out.put_slice(text.as_bytes()),
         (Format::Text, ValueRef::Bool(value)) => out.put_slice(if value { b"t" } else { b"f" }),
         (Format::Text, value) => match style {

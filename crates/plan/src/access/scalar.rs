@@ -21,6 +21,7 @@ pub fn value_of(literal: &ScalarValue, column: DataType) -> Option<Value> {
             ScalarValue::Utf8(Some(v)) | ScalarValue::Utf8View(Some(v)) | ScalarValue::LargeUtf8(Some(v)),
             DataType::Text | DataType::Varchar(_) | DataType::Char(_),
         ) => Value::Text(v.clone()),
+        (ScalarValue::LargeUtf8(Some(v)), DataType::Jsonb) => Value::Text(v.clone()),
         (
             ScalarValue::Binary(Some(v)) | ScalarValue::BinaryView(Some(v)) | ScalarValue::LargeBinary(Some(v)),
             DataType::Bytea,

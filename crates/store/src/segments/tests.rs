@@ -128,7 +128,7 @@ fn values(random: &mut Random, data_type: DataType, rows: usize, nulls: f64) -> 
             }
             Arc::new(builder.finish())
         }
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             Arc::new(StringArray::from(some(random, rows, nulls, text)))
         }
         DataType::Bytea => {

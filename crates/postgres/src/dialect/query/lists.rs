@@ -143,6 +143,8 @@ fn spelled(data_type: &Arrow) -> Option<DataType> {
         Arrow::Timestamp(_, Some(_)) => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
         Arrow::Binary => DataType::Bytea,
         Arrow::FixedSizeBinary(16) => DataType::Uuid,
+        Arrow::LargeBinary => DataType::JSON,
+        Arrow::LargeUtf8 => DataType::JSONB,
         _ => return None,
     })
 }

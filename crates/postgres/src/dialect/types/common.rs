@@ -17,6 +17,8 @@ enum Category {
     Moment,
     Bytes,
     Uuid,
+    Json,
+    Jsonb,
 }
 
 /// What becomes of operands.
@@ -50,6 +52,8 @@ fn category(data_type: &Arrow) -> Option<Category> {
         DataType::Date | DataType::Timestamp | DataType::Timestamptz => Category::Moment,
         DataType::Bytea => Category::Bytes,
         DataType::Uuid => Category::Uuid,
+        DataType::Json => Category::Json,
+        DataType::Jsonb => Category::Jsonb,
     })
 }
 

@@ -1,0 +1,181 @@
+//! Texts as `json` and `jsonb`, these as each other and as numbers, and the order of `jsonb`.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::builder::{BinaryBuilder, LargeBinaryBuilder, LargeStringBuilder};
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, BooleanArray, StringArray};
+use arrow_schema::DataType;
+use datafusion::arrow::compute::{CastOptions, cast, cast_with_options};
+use datafusion::common::Result;
+use datafusion::functions::utils::make_scalar_function;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use saki_base::json::{Kind, kind, sort_key};
+use saki_base::{DataType as Stored, Value};
+use saki_catalog::SqlError;
+use saki_catalog::convert::to_whole;
+
+use super::definition::failed;
+use super::{JSON, JSONB};
+
+/// What the functions are called that read texts.
+pub const AS_JSON: &str = "as_json";
+pub const AS_JSONB: &str = "as_jsonb";
+
+pub fn functions() -> [ScalarUDF; 2] {
+    [function(Kinds::Json, AS_JSON), function(Kinds::Jsonb, AS_JSONB)]
+}
+
+/// What values of `jsonb` are compared and sorted by.
+pub fn key(value: Expr) -> Expr {
+    static FUNCTION: LazyLock<ScalarUDF> = LazyLock::new(|| function(Kinds::Key, "jsonb_key"));
+    FUNCTION.call(vec![value])
+}
+
+/// A value of `jsonb` as a number or a truth; `None` for other types.
+pub fn read(value: Expr, target: &DataType) -> Option<Expr> {
+    let is_taken =
+        target.is_integer() || target.is_floating() || matches!(target, DataType::Decimal128(..) | DataType::Boolean);
+    is_taken.then(|| function(Kinds::Scalar(target.clone()), "jsonb_scalar").call(vec![value]))
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Kinds {
+    Json,
+    Jsonb,
+    Key,
+    Scalar(DataType),
+}
+
+#[derive(PartialEq, Eq, Hash, Debug)]
+struct Conversion {
+    kind: Kinds,
+    name: &'static str,
+    signature: Signature,
+}
+
+fn function(kind: Kinds, name: &'static str) -> ScalarUDF {
+    ScalarUDF::from(Conversion { kind, name, signature: Signature::any(1, Volatility::Immutable) })
+}
+
+impl ScalarUDFImpl for Conversion {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match &self.kind {
+            Kinds::Json => JSON,
+            Kinds::Jsonb => JSONB,
+            Kinds::Key => DataType::Binary,
+            Kinds::Scalar(target) => target.clone(),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let convert = |arrays: &[ArrayRef]| {
+            let values = &arrays[0];
+            match &self.kind {
+                Kinds::Json | Kinds::Jsonb => parsed(values, &self.kind),
+                Kinds::Key => keys(values),
+                Kinds::Scalar(target) => scalars(values, target),
+            }
+        };
+        make_scalar_function(convert, Vec::new())(&args.args)
+    }
+}
+
+/// # Errors
+/// 22P02 and its like for a text that is none, 42846 for a value of another type.
+fn parsed(values: &ArrayRef, kind: &Kinds) -> Result<ArrayRef> {
+    let target = if *kind == Kinds::Json { JSON } else { JSONB };
+    if *values.data_type() == target {
+        return Ok(Arc::clone(values));
+    }
+    let is_known = matches!(
+        values.data_type(),
+        DataType::Utf8 | DataType::Utf8View | DataType::Null | DataType::LargeUtf8 | DataType::LargeBinary
+    );
+    if !is_known {
+        let stored = if target == JSON { Stored::Json } else { Stored::Jsonb };
+        let message = format!("cannot cast type {} to {stored}", type_name(values.data_type()));
+        return Err(SqlError::invalid(message).code("42846").into());
+    }
+    let texts = cast(values, &DataType::Utf8)?;
+    let read = |text: Option<&str>, of| match text.map(|text| Value::parse(of, text)).transpose() {
+        Ok(Some(Value::Text(text))) => Ok(Some(text)),
+        Ok(_) => Ok(None),
+        Err(error) => Err(SqlError::from(error)),
+    };
+    if target == JSON {
+        let mut out = LargeBinaryBuilder::new();
+        for text in texts.as_string::<i32>() {
+            out.append_option(read(text, Stored::Json)?);
+        }
+        return Ok(Arc::new(out.finish()));
+    }
+    let mut out = LargeStringBuilder::new();
+    for text in texts.as_string::<i32>() {
+        out.append_option(read(text, Stored::Jsonb)?);
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+fn keys(values: &ArrayRef) -> Result<ArrayRef> {
+    let texts = cast(values, &JSONB)?;
+    let mut out = BinaryBuilder::new();
+    for text in texts.as_string::<i64>() {
+        out.append_option(text.map(sort_key).transpose().map_err(failed)?);
+    }
+    Ok(Arc::new(out.finish()))
+}
+
+/// What PostgreSQL calls a type.
+fn type_name(of: &DataType) -> String {
+    let name = match of {
+        DataType::Boolean => "boolean",
+        DataType::Int16 => "smallint",
+        DataType::Int32 => "integer",
+        DataType::Int64 => "bigint",
+        DataType::Float32 => "real",
+        DataType::Float64 => "double precision",
+        DataType::Decimal128(..) => "numeric",
+        DataType::Binary => "bytea",
+        DataType::Date32 => "date",
+        other => return other.to_string().to_lowercase(),
+    };
+    name.to_owned()
+}
+
+/// # Errors
+/// 22023 for what is no number or truth.
+fn scalars(values: &ArrayRef, target: &DataType) -> Result<ArrayRef> {
+    let wanted = if *target == DataType::Boolean { Kind::Boolean } else { Kind::Number };
+    let values = values.as_string::<i64>();
+    for value in values.iter().flatten() {
+        let found = kind(value);
+        if found != wanted {
+            let what = if found.is_scalar() { found.name().to_owned() } else { "array or object".to_owned() };
+            let message = format!("cannot cast jsonb {what} to type {}", type_name(target));
+            return Err(SqlError::data(message).code("22023").into());
+        }
+    }
+    if wanted == Kind::Boolean {
+        let truths: BooleanArray = values.iter().map(|value| value.map(|value| value == "true")).collect();
+        return Ok(Arc::new(truths));
+    }
+    let texts: ArrayRef = Arc::new(values.iter().collect::<StringArray>());
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    if target.is_integer() {
+        // Rounded, as a numeric is.
+        let decimals = cast_with_options(&texts, &DataType::Decimal128(38, 16), &options)?;
+        return Ok(cast_with_options(&to_whole(&decimals)?, target, &options)?);
+    }
+    Ok(cast_with_options(&texts, target, &options)?)
+}
