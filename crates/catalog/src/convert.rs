@@ -111,7 +111,7 @@ fn convert(
     let is_json = |of: &Arrow| matches!(of, Arrow::LargeUtf8 | Arrow::LargeBinary);
     let text = matches!(array.data_type(), Arrow::Utf8 | Arrow::Utf8View) || is_json(array.data_type());
     if is_json(target) && !text && *array.data_type() != Arrow::Null {
-        let message = format!("column {:?} is of type {}, and its value is not", column.name, column.data_type);
+        let message = format!("column {:?} is of type {} but expression is of another", column.name, column.data_type);
         return Err(SqlError::invalid(message).code("42804"));
     }
     if text && *target != Arrow::Utf8 {

@@ -9,7 +9,7 @@ use crate::PUBLIC;
 use crate::catalog::{ColumnDetail, Index, IndexColumn, Sequence, SequencePosition, Table, View};
 
 /// A type of each kind.
-pub const TYPES: [DataType; 15] = [
+pub const TYPES: [DataType; 17] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,
@@ -25,6 +25,8 @@ pub const TYPES: [DataType; 15] = [
     DataType::Timestamp,
     DataType::Timestamptz,
     DataType::Uuid,
+    DataType::Json,
+    DataType::Jsonb,
 ];
 
 pub fn column(name: &str, data_type: DataType, nullable: bool) -> Column {
@@ -99,6 +101,7 @@ pub fn value(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
         DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),
         DataType::Timestamptz => any::<i64>().prop_map(Value::Timestamptz).boxed(),
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+        DataType::Json | DataType::Jsonb => any::<i64>().prop_map(|n| Value::Text(format!("[{n}]"))).boxed(),
     };
     if nullable { prop_oneof![5 => present, 1 => Just(Value::Null)].boxed() } else { present }
 }

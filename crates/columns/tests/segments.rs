@@ -31,7 +31,7 @@ struct Model {
     rows: usize,
 }
 
-const TYPES: [DataType; 16] = [
+const TYPES: [DataType; 18] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,
@@ -48,6 +48,8 @@ const TYPES: [DataType; 16] = [
     DataType::Timestamp,
     DataType::Timestamptz,
     DataType::Uuid,
+    DataType::Json,
+    DataType::Jsonb,
 ];
 
 /// How a column's values are spread.

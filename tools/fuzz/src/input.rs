@@ -40,7 +40,7 @@ impl<'a> Input<'a> {
 }
 
 /// Types a body chooses from.
-pub const DATA_TYPES: [DataType; 16] = [
+pub const DATA_TYPES: [DataType; 18] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,
@@ -57,6 +57,8 @@ pub const DATA_TYPES: [DataType; 16] = [
     DataType::Timestamp,
     DataType::Timestamptz,
     DataType::Uuid,
+    DataType::Json,
+    DataType::Jsonb,
 ];
 
 fn data_type(choice: u8) -> DataType {

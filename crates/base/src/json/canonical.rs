@@ -7,6 +7,9 @@ use super::reader::{Reader, Token};
 use super::string::{unquoted, write_quoted};
 use super::{DEPTH_MAX, JsonFault};
 
+/// Bytes that the numbers of a text may become beyond its own: `1e100000` is a long one.
+const NUMBER_BYTES_MAX: usize = 16 << 20;
+
 /// The pairs of an object under way, each with the text of its value.
 #[derive(Default, Debug)]
 pub struct Pairs<'t>(Vec<(Cow<'t, str>, Cow<'t, str>)>);
@@ -67,6 +70,7 @@ pub fn canonical(text: &str) -> Result<String, JsonFault> {
 
 /// Reads one value, level by level; its form if it is kept.
 fn read(text: &str, kept: bool) -> Result<String, JsonFault> {
+    let mut room = NUMBER_BYTES_MAX.saturating_add(text.len());
     let mut reader = Reader::new(text);
     let mut levels: Vec<Open<'_>> = Vec::new();
     loop {
@@ -85,7 +89,12 @@ fn read(text: &str, kept: bool) -> Result<String, JsonFault> {
                 }
             }
             Some(Token::Close(b']')) if is_empty_array(levels.last()) => closed(&mut levels),
-            Some(token @ (Token::String(_) | Token::Number(_) | Token::Word(_))) => scalar(token, kept)?,
+            Some(token @ Token::Number(_)) => {
+                let number = scalar(token, kept)?;
+                room = room.checked_sub(number.len()).ok_or(JsonFault::OutOfRange)?;
+                number
+            }
+            Some(token @ (Token::String(_) | Token::Word(_))) => scalar(token, kept)?,
             other => return Err(reader.unexpected(other)),
         };
         // A value is complete, and so may be what it is in.
@@ -263,6 +272,9 @@ mod tests {
             assert_eq!(checked(text), Ok(()), "{text}");
             assert_eq!(canonical(text).map_err(JsonFault::sqlstate), Err(code), "{text}");
         }
+        let long = |count: usize| format!("[{}]", vec!["1e131000"; count].join(","));
+        assert!(canonical(&long(100)).is_ok());
+        assert_eq!(canonical(&long(200)), Err(JsonFault::OutOfRange));
         let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         assert_eq!(checked(&deep(DEPTH_MAX)), Ok(()));
         assert_eq!(checked(&deep(DEPTH_MAX + 1)), Err(JsonFault::TooDeep));

@@ -23,6 +23,8 @@ pub fn data_types() -> impl Strategy<Value = DataType> {
         Just(DataType::Timestamp),
         Just(DataType::Timestamptz),
         Just(DataType::Uuid),
+        Just(DataType::Json),
+        Just(DataType::Jsonb),
     ]
 }
 
@@ -73,6 +75,10 @@ pub fn values(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Timestamp => prop_oneof![any::<i64>(), -2_i64..3].prop_map(Value::Timestamp).boxed(),
         DataType::Timestamptz => prop_oneof![any::<i64>(), -2_i64..3].prop_map(Value::Timestamptz).boxed(),
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+        DataType::Json | DataType::Jsonb => {
+            let member = |(key, number)| Value::Text(format!("{{\"{key}\": {number}}}"));
+            ("[a-bé]{0,3}", any::<i32>()).prop_map(member).boxed()
+        }
     }
 }
 

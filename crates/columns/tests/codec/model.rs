@@ -9,7 +9,7 @@ use saki_base::{DataType, Random, Value};
 use saki_vector::{Column, form};
 
 /// Every type; of decimals, narrow and wide ones.
-pub const DATA_TYPES: [DataType; 17] = [
+pub const DATA_TYPES: [DataType; 19] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,
@@ -27,6 +27,8 @@ pub const DATA_TYPES: [DataType; 17] = [
     DataType::Timestamp,
     DataType::Timestamptz,
     DataType::Uuid,
+    DataType::Json,
+    DataType::Jsonb,
 ];
 
 /// A column in a native form.
@@ -200,7 +202,7 @@ pub fn value(data_type: DataType, number: u64) -> Value {
         }
         DataType::Varchar(_) | DataType::Char(_) => Value::Text(format!("{:x}", number % 0xffff_ffff)),
         DataType::Text if number >> 61 == 7 => Value::Text(String::new()),
-        DataType::Text => Value::Text(digits(number)),
+        DataType::Text | DataType::Json | DataType::Jsonb => Value::Text(digits(number)),
         DataType::Bytea => Value::Bytea(number.to_be_bytes()[..(number % 9) as usize].repeat(3)),
         DataType::Date => Value::Date(number as i32),
         DataType::Timestamp => Value::Timestamp(number as i64),

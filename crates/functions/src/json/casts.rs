@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::builder::{BinaryBuilder, LargeBinaryBuilder, LargeStringBuilder};
+use arrow_array::builder::BinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, BooleanArray, StringArray};
 use arrow_schema::DataType;
@@ -13,11 +13,11 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use saki_base::json::{Kind, kind, sort_key};
-use saki_base::{DataType as Stored, Value};
 use saki_catalog::SqlError;
 use saki_catalog::convert::to_whole;
 
 use super::definition::failed;
+use super::parse::{parsed, type_name};
 use super::{JSON, JSONB};
 
 /// What the functions are called that read texts.
@@ -28,6 +28,15 @@ pub fn functions() -> [ScalarUDF; 2] {
     [function(Kinds::Json, AS_JSON), function(Kinds::Jsonb, AS_JSONB)]
 }
 
+/// A text as a value of one of the types; `None` for other types.
+pub fn spelled(text: Expr, target: &DataType) -> Option<Expr> {
+    match *target {
+        JSON => Some(function(Kinds::Json, AS_JSON).call(vec![text])),
+        JSONB => Some(function(Kinds::Jsonb, AS_JSONB).call(vec![text])),
+        _ => None,
+    }
+}
+
 /// What values of `jsonb` are compared and sorted by.
 pub fn key(value: Expr) -> Expr {
     static FUNCTION: LazyLock<ScalarUDF> = LazyLock::new(|| function(Kinds::Key, "jsonb_key"));
@@ -36,9 +45,17 @@ pub fn key(value: Expr) -> Expr {
 
 /// A value of `jsonb` as a number or a truth; `None` for other types.
 pub fn read(value: Expr, target: &DataType) -> Option<Expr> {
-    let is_taken =
-        target.is_integer() || target.is_floating() || matches!(target, DataType::Decimal128(..) | DataType::Boolean);
-    is_taken.then(|| function(Kinds::Scalar(target.clone()), "jsonb_scalar").call(vec![value]))
+    let name = match target {
+        DataType::Boolean => "jsonb_bool",
+        DataType::Int16 => "jsonb_int2",
+        DataType::Int32 => "jsonb_int4",
+        DataType::Int64 => "jsonb_int8",
+        DataType::Float32 => "jsonb_float4",
+        DataType::Float64 => "jsonb_float8",
+        DataType::Decimal128(..) => "jsonb_numeric",
+        _ => return None,
+    };
+    Some(function(Kinds::Scalar(target.clone()), name).call(vec![value]))
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -82,49 +99,13 @@ impl ScalarUDFImpl for Conversion {
         let convert = |arrays: &[ArrayRef]| {
             let values = &arrays[0];
             match &self.kind {
-                Kinds::Json | Kinds::Jsonb => parsed(values, &self.kind),
+                Kinds::Json | Kinds::Jsonb => parsed(values, if self.kind == Kinds::Json { &JSON } else { &JSONB }),
                 Kinds::Key => keys(values),
                 Kinds::Scalar(target) => scalars(values, target),
             }
         };
         make_scalar_function(convert, Vec::new())(&args.args)
     }
-}
-
-/// # Errors
-/// 22P02 and its like for a text that is none, 42846 for a value of another type.
-fn parsed(values: &ArrayRef, kind: &Kinds) -> Result<ArrayRef> {
-    let target = if *kind == Kinds::Json { JSON } else { JSONB };
-    if *values.data_type() == target {
-        return Ok(Arc::clone(values));
-    }
-    let is_known = matches!(
-        values.data_type(),
-        DataType::Utf8 | DataType::Utf8View | DataType::Null | DataType::LargeUtf8 | DataType::LargeBinary
-    );
-    if !is_known {
-        let stored = if target == JSON { Stored::Json } else { Stored::Jsonb };
-        let message = format!("cannot cast type {} to {stored}", type_name(values.data_type()));
-        return Err(SqlError::invalid(message).code("42846").into());
-    }
-    let texts = cast(values, &DataType::Utf8)?;
-    let read = |text: Option<&str>, of| match text.map(|text| Value::parse(of, text)).transpose() {
-        Ok(Some(Value::Text(text))) => Ok(Some(text)),
-        Ok(_) => Ok(None),
-        Err(error) => Err(SqlError::from(error)),
-    };
-    if target == JSON {
-        let mut out = LargeBinaryBuilder::new();
-        for text in texts.as_string::<i32>() {
-            out.append_option(read(text, Stored::Json)?);
-        }
-        return Ok(Arc::new(out.finish()));
-    }
-    let mut out = LargeStringBuilder::new();
-    for text in texts.as_string::<i32>() {
-        out.append_option(read(text, Stored::Jsonb)?);
-    }
-    Ok(Arc::new(out.finish()))
 }
 
 fn keys(values: &ArrayRef) -> Result<ArrayRef> {
@@ -134,23 +115,6 @@ fn keys(values: &ArrayRef) -> Result<ArrayRef> {
         out.append_option(text.map(sort_key).transpose().map_err(failed)?);
     }
     Ok(Arc::new(out.finish()))
-}
-
-/// What PostgreSQL calls a type.
-fn type_name(of: &DataType) -> String {
-    let name = match of {
-        DataType::Boolean => "boolean",
-        DataType::Int16 => "smallint",
-        DataType::Int32 => "integer",
-        DataType::Int64 => "bigint",
-        DataType::Float32 => "real",
-        DataType::Float64 => "double precision",
-        DataType::Decimal128(..) => "numeric",
-        DataType::Binary => "bytea",
-        DataType::Date32 => "date",
-        other => return other.to_string().to_lowercase(),
-    };
-    name.to_owned()
 }
 
 /// # Errors

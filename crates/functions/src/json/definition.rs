@@ -16,6 +16,7 @@ use saki_base::array_elements;
 use saki_base::json::JsonFault;
 use saki_catalog::SqlError;
 
+use super::parse::parsed;
 use super::{JSON, JSONB};
 use crate::arithmetic::undefined_function;
 
@@ -152,8 +153,9 @@ impl ScalarUDFImpl for Function {
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        let same = || match arguments.first() {
-            Some(json) if *json == JSON => JSON,
+        let same = || match (self.definition.takes.first(), arguments.first()) {
+            (Some(Takes::Json), _) => JSON,
+            (Some(Takes::Either), Some(json)) if *json == JSON => JSON,
             _ => JSONB,
         };
         let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
@@ -186,9 +188,10 @@ impl Takes {
     fn of(self, argument: &DataType) -> Option<DataType> {
         let is_null = *argument == DataType::Null;
         match self {
-            Self::Either if *argument == JSON => Some(JSON),
-            Self::Either | Self::Jsonb if *argument == JSONB || is_null => Some(JSONB),
-            Self::Json if *argument == JSON || is_null => Some(JSON),
+            Self::Either | Self::Json if *argument == JSON => Some(JSON),
+            Self::Either | Self::Jsonb if *argument == JSONB => Some(JSONB),
+            // What has no type yet is read as what is taken.
+            Self::Either | Self::Json | Self::Jsonb if is_text(argument) => Some(DataType::Utf8),
             Self::Text | Self::Place if is_text(argument) => Some(DataType::Utf8),
             Self::Integer | Self::Place if argument.is_integer() || is_null => Some(DataType::Int64),
             Self::Truth if *argument == DataType::Boolean || is_null => Some(DataType::Boolean),
@@ -284,7 +287,7 @@ impl<'a> Row<'a> {
 impl Definition {
     fn of_rows(&self, arrays: &[ArrayRef], returns: &DataType) -> Result<ArrayRef> {
         let rows = arrays.first().map_or(0, |array| array.len());
-        let arrays = arrays.iter().map(viewless).collect::<Result<Vec<_>>>()?;
+        let arrays = arrays.iter().enumerate().map(|(at, array)| self.read(at, array)).collect::<Result<Vec<_>>>()?;
         let arguments: Vec<Argument> = arrays.iter().map(Argument::new).collect();
         let answer = |row: usize| match arrays.iter().any(|array| array.is_null(row)) {
             true => Ok(Answer::Null),
@@ -292,13 +295,17 @@ impl Definition {
         };
         Ok(column((0..rows).map(answer), returns)?)
     }
-}
 
-/// Texts in the layout that is read here.
-fn viewless(array: &ArrayRef) -> Result<ArrayRef> {
-    match array.data_type() {
-        DataType::Utf8View => Ok(cast(array, &DataType::Utf8)?),
-        _ => Ok(Arc::clone(array)),
+    /// Texts in the layout that is looked at here, or as the JSON that they spell.
+    fn read(&self, at: usize, array: &ArrayRef) -> Result<ArrayRef> {
+        match (self.takes.get(at), array.data_type()) {
+            (Some(Takes::Json), DataType::Utf8 | DataType::Utf8View | DataType::Null) => parsed(array, &JSON),
+            (Some(Takes::Jsonb | Takes::Either), DataType::Utf8 | DataType::Utf8View | DataType::Null) => {
+                parsed(array, &JSONB)
+            }
+            (_, DataType::Utf8View) => Ok(cast(array, &DataType::Utf8)?),
+            _ => Ok(Arc::clone(array)),
+        }
     }
 }
 

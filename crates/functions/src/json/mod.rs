@@ -1,8 +1,8 @@
 //! Types `json` and `jsonb` and their functions (PostgreSQL, sections 8.14 and 9.16), over texts in the forms of
 //! [`saki_base::json`].
 //!
-//! In plans a value of `json` is [`JSON`] and one of `jsonb` is [`JSONB`], Arrow types that nothing else has here: so no
-//! operator takes one for a text, or for the other.
+//! In plans a value of `json` is [`JSON`] and one of `jsonb` is [`JSONB`], Arrow types that nothing else has here: so
+//! no operator takes one for a text, or for the other.
 
 mod access;
 mod build;
@@ -10,6 +10,7 @@ mod casts;
 mod change;
 mod contain;
 mod definition;
+mod parse;
 mod sets;
 mod writer;
 
@@ -20,7 +21,7 @@ use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ScalarUDF};
 
 pub use self::build::{GATHERED, WHOLE_ROW};
-pub use self::casts::{AS_JSON, AS_JSONB, key, read};
+pub use self::casts::{AS_JSON, AS_JSONB, key, read, spelled};
 use self::definition::Definition;
 pub use self::sets::SETS;
 

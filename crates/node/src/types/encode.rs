@@ -313,7 +313,7 @@ impl Column {
 }
 
 /// Bytes as `bytea_output = escape` shows them.
-fn escaped(bytes: &[u8], out: &mut BytesMut) {
+pub(super) fn escaped(bytes: &[u8], out: &mut BytesMut) {
     for byte in bytes {
         match byte {
             b'\\' => out.put_slice(b"\\\\"),
@@ -325,7 +325,7 @@ fn escaped(bytes: &[u8], out: &mut BytesMut) {
 }
 
 /// A text with the blanks that its type fills it up with.
-fn padded(text: &str, length: usize, out: &mut BytesMut) {
+pub(super) fn padded(text: &str, length: usize, out: &mut BytesMut) {
     out.put_slice(text.as_bytes());
     out.put_bytes(b' ', length.saturating_sub(text.chars().count()));
 }
@@ -398,71 +398,14 @@ fn unsendable(error: arrow_schema::ArrowError) -> Failure {
     Failure::new("22000", format!("a value cannot be sent: {error}"))
 }
 
-/// Appends a value of a type that is sent as it is stored, with its length; -1 for NULL.
-pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, style: &Style, out: &mut BytesMut) {
-    if value == ValueRef::Null {
-        out.put_i32(-1);
-        return;
-    }
-    sized(out, false, |out| match (format, value) {
-        (_, ValueRef::Text(text)) if let Storage::Char(length) = data_type => padded(text, length as usize, out),
-        (Format::Binary, ValueRef::Text(text)) if data_type == Storage::Jsonb => {
-            out.put_u8(JSONB_VERSION);
-            out.put_slice(text.as_bytes());
-        }
-        (_, ValueRef::Text(text)) => out.put_slice(text.as_bytes()),
-        (Format::Text, ValueRef::Bool(value)) => out.put_slice(if value { b"t" } else { b"f" }),
-        (Format::Text, value) => match style {
-            Some(state) => styled_single(value, data_type, state, out),
-            None => drop(write!(out, "{}", display(value, data_type))),
-        },
-        (Format::Binary, value) => binary(value, data_type, out),
-    });
-}
-
-fn styled_single(value: ValueRef<'_>, data_type: Storage, state: &State, out: &mut BytesMut) {
-    let (time, effective) = (&state.effective.time, &state.effective);
-    // Writing to a buffer in memory cannot fail.
-    let _ = match value {
-        ValueRef::Date(days) => time.write_date(days, out),
-        ValueRef::Timestamp(micros) => time.write_timestamp(micros, out),
-        ValueRef::Timestamptz(micros) => time.write_timestamptz(micros, out),
-        ValueRef::Bytea(bytes) if effective.bytea_escape => {
-            escaped(bytes, out);
-            Ok(())
-        }
-        ValueRef::Float4(value) if effective.extra_float_digits < 1 => effective.write_float(value.into(), 6, out),
-        ValueRef::Float8(value) if effective.extra_float_digits < 1 => effective.write_float(value, 15, out),
-        value => write!(out, "{}", display(value, data_type)),
-    };
-}
-
-fn binary(value: ValueRef<'_>, data_type: Storage, out: &mut BytesMut) {
-    match value {
-        ValueRef::Null => {}
-        ValueRef::Bool(value) => out.put_u8(value.into()),
-        ValueRef::Int2(value) => out.put_i16(value),
-        ValueRef::Int4(value) => out.put_i32(value),
-        ValueRef::Int8(value) => out.put_i64(value),
-        ValueRef::Float4(value) => out.put_f32(value),
-        ValueRef::Float8(value) => out.put_f64(value),
-        ValueRef::Decimal(_) => numeric::encode(&display(value, data_type).to_string(), out),
-        ValueRef::Text(value) => out.put_slice(value.as_bytes()),
-        ValueRef::Bytea(value) => out.put_slice(value),
-        ValueRef::Uuid(value) => out.put_slice(&value),
-        ValueRef::Date(value) => out.put_i32(since_epoch_days(value)),
-        ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) => out.put_i64(since_epoch_micros(value)),
-    }
-}
-
-fn since_epoch_days(days: i32) -> i32 {
+pub(super) fn since_epoch_days(days: i32) -> i32 {
     match days {
         infinite @ (i32::MAX | i32::MIN) => infinite,
         days => days.saturating_sub(EPOCH_DAYS),
     }
 }
 
-fn since_epoch_micros(micros: i64) -> i64 {
+pub(super) fn since_epoch_micros(micros: i64) -> i64 {
     match micros {
         infinite @ (i64::MAX | i64::MIN) => infinite,
         micros => micros.saturating_sub(EPOCH_MICROS),
@@ -481,14 +424,6 @@ pub fn columns(batch: &RecordBatch, fields: &Fields, formats: &[Format], style: 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_decimal_by_itself_keeps_its_point_in_binary() {
-        let mut out = BytesMut::new();
-        let money = Storage::Decimal { precision: 8, scale: 2 };
-        single(ValueRef::Decimal(-1250), money, Format::Binary, &None, &mut out);
-        assert_eq!(numeric::decode(&out[4..]).as_deref(), Some("-12.50"));
-    }
 
     #[test]
     fn a_row_is_a_value_as_its_fields_are() {

@@ -3,6 +3,7 @@
 pub mod decode;
 pub mod encode;
 pub mod numeric;
+pub mod single;
 mod sized;
 mod text;
 

@@ -226,7 +226,8 @@ fn conversion(conversion: Cast, schema: &DFSchema) -> Transformed<Expr> {
             };
         }
         (DataType::Utf8 | DataType::Utf8View, target) => {
-            return match narrow::read(*conversion.expr.clone(), target) {
+            let text = || *conversion.expr.clone();
+            return match narrow::read(text(), target).or_else(|| json::spelled(text(), target)) {
                 Some(value) => Transformed::yes(value),
                 None => Transformed::no(Expr::Cast(conversion)),
             };

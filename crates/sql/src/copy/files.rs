@@ -12,6 +12,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use futures::StreamExt;
 
+use super::texts::{schema_of_texts, texts};
 use saki_catalog::convert::parse_column;
 use saki_catalog::{Result, SqlError, Table};
 use saki_parameters::SessionTime;
@@ -181,10 +182,10 @@ pub async fn write_file(
 ) -> Result<u64> {
     let unfinished = PathBuf::from(unfinished(path));
     let written = async {
-        let mut output = FileWriter::create(&unfinished, format, csv, &stream.schema())?;
+        let mut output = FileWriter::create(&unfinished, format, csv, &schema_of_texts(&stream.schema()))?;
         let mut rows = 0;
         while let Some(batch) = stream.next().await {
-            let batch = batch?;
+            let batch = texts(&batch?)?;
             rows += batch.num_rows() as u64;
             output.write(&batch)?;
         }

@@ -8,7 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
+    Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use saki_base::{Column, DataType, Random, TableId};
 use saki_catalog::{ColumnDetail, PUBLIC, Table};
@@ -19,7 +19,7 @@ use crate::fixture::{Bench, Shape};
 use crate::load::{append, load};
 use crate::{OnDuplicate, Writer};
 
-const TYPES: [(&str, DataType); 15] = [
+const TYPES: [(&str, DataType); 17] = [
     ("bool", DataType::Bool),
     ("int2", DataType::Int2),
     ("int4", DataType::Int4),
@@ -35,6 +35,8 @@ const TYPES: [(&str, DataType); 15] = [
     ("text", DataType::Text),
     ("varchar", DataType::Varchar(200)),
     ("bytea", DataType::Bytea),
+    ("json", DataType::Json),
+    ("jsonb", DataType::Jsonb),
 ];
 
 /// A table `typed` with a column of each type, after its key `id`.
@@ -128,7 +130,9 @@ fn values(random: &mut Random, data_type: DataType, rows: usize, nulls: f64) -> 
             }
             Arc::new(builder.finish())
         }
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+        DataType::Jsonb => Arc::new(LargeStringArray::from(some(random, rows, nulls, text))),
+        DataType::Json => Arc::new(LargeBinaryArray::from(LargeStringArray::from(some(random, rows, nulls, text)))),
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
             Arc::new(StringArray::from(some(random, rows, nulls, text)))
         }
         DataType::Bytea => {
