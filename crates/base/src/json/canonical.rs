@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
+use super::fault::{DEPTH_MAX, JsonFault};
 use super::number::write_canonical;
 use super::reader::{Reader, Token};
 use super::string::{unquoted, write_quoted};
-use super::{DEPTH_MAX, JsonFault};
 
 /// Bytes that the numbers of a text may become beyond its own: `1e100000` is a long one.
 const NUMBER_BYTES_MAX: usize = 16 << 20;

@@ -1,6 +1,6 @@
 //! Numbers as numerics.
 
-use super::JsonFault;
+use super::fault::JsonFault;
 
 /// Digits of a numeric before the point, and behind it (PostgreSQL, table 8.2).
 const WHOLE_MAX: i64 = 131_072;

@@ -1,8 +1,10 @@
 //! The order of values: PostgreSQL's for `jsonb` (section 8.14.4).
 
+use super::fault::{DEPTH_MAX, JsonFault};
 use super::number::write_key;
+use super::shape::{Kind, Shape, kind, shape};
 use super::string::unquoted;
-use super::{DEPTH_MAX, JsonFault, Kind, Shape, kind, shape};
+use crate::stack::with_room;
 
 /// Bytes that are in the order of the values, and equal for those that are equal, numbers by their value. Strings are
 /// ordered by their bytes.
@@ -14,7 +16,8 @@ pub fn sort_key(text: &str) -> Result<Vec<u8>, JsonFault> {
     // By itself an empty array comes before all else.
     match shape(text)? {
         Shape::Array(elements) if elements.is_empty() => out.push(0),
-        _ => write(text, DEPTH_MAX, &mut out)?,
+        Shape::Scalar(_) => write(text, DEPTH_MAX, &mut out)?,
+        _ => with_room(|| write(text, DEPTH_MAX, &mut out))?,
     }
     Ok(out)
 }

@@ -1,6 +1,6 @@
 //! The tokens of a text that may be anything.
 
-use super::JsonFault;
+use super::fault::JsonFault;
 
 /// A token, with the bytes that it was written as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

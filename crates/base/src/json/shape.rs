@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::JsonFault;
+use super::fault::JsonFault;
 use super::string::unquoted;
 
 /// What a value is.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use super::JsonFault;
+use super::fault::JsonFault;
 
 /// What a string says, of its text with quotes.
 ///

@@ -19,8 +19,8 @@ use saki_parameters::TimeStyle;
 use saki_times::session_time;
 
 use super::definition::failed;
+use super::kinds::{JSON, JSONB};
 use super::writer::{items, quoted};
-use super::{JSON, JSONB};
 
 /// Aggregates, each as a function of the array that is gathered of its argument, or of what another function makes of
 /// its arguments.

@@ -17,8 +17,8 @@ use saki_catalog::SqlError;
 use saki_catalog::convert::to_whole;
 
 use super::definition::failed;
+use super::kinds::{JSON, JSONB};
 use super::parse::{parsed, type_name};
-use super::{JSON, JSONB};
 
 /// What the functions are called that read texts.
 pub const AS_JSON: &str = "as_json";

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use saki_base::json::{DEPTH_MAX, JsonFault, Kind, Pairs, Shape, kind, shape, write_quoted};
+use saki_base::stack::with_room;
 use saki_catalog::SqlError;
 
 use super::access::placed;
@@ -24,19 +25,21 @@ pub static FUNCTIONS: &[Definition] = &[
         Ok(Answer::text(without_element(row.text(0)?, row.integer(1).unwrap_or(0))?))
     }),
     define("jsonb_delete_path", &[Jsonb, Texts], Gives::Jsonb, |row| {
-        let path = row.texts(1, false)?;
-        refuse_scalar(row.text(0)?, "delete path in")?;
-        Ok(Answer::text(changed(row.text(0)?, &path, 0, &Change::Delete)?))
+        let (value, path) = (row.text(0)?, row.texts(1, false)?);
+        refuse_scalar(value, "delete path in")?;
+        Ok(Answer::text(with_room(|| changed(value, &path, 0, &Change::Delete))?))
     }),
     define("jsonb_set", &[Jsonb, Texts, Jsonb, Truth], Gives::Jsonb, |row| {
         let change = Change::Set { value: row.text(2)?, create: row.truth(3).unwrap_or(true) };
-        refuse_scalar(row.text(0)?, "set path in")?;
-        Ok(Answer::text(changed(row.text(0)?, &row.texts(1, false)?, 0, &change)?))
+        let (value, path) = (row.text(0)?, row.texts(1, false)?);
+        refuse_scalar(value, "set path in")?;
+        Ok(Answer::text(with_room(|| changed(value, &path, 0, &change))?))
     }),
     define("jsonb_insert", &[Jsonb, Texts, Jsonb, Truth], Gives::Jsonb, |row| {
         let change = Change::Insert { value: row.text(2)?, after: row.truth(3).unwrap_or(false) };
-        refuse_scalar(row.text(0)?, "set path in")?;
-        Ok(Answer::text(changed(row.text(0)?, &row.texts(1, false)?, 0, &change)?))
+        let (value, path) = (row.text(0)?, row.texts(1, false)?);
+        refuse_scalar(value, "set path in")?;
+        Ok(Answer::text(with_room(|| changed(value, &path, 0, &change))?))
     }),
     define("jsonb_pretty", &[Jsonb], Gives::Text, |row| Ok(Answer::text(pretty(row.text(0)?)))),
     define("json_strip_nulls", &[Either], Gives::Same, stripped),
@@ -267,7 +270,8 @@ fn pretty(value: &str) -> String {
 
 fn stripped<'a>(row: &Row<'a>) -> Result<Answer<'a>> {
     let mut out = String::new();
-    strip(row.text(0)?, row.is_json(0), DEPTH_MAX, &mut out).map_err(failed)?;
+    let (value, tight) = (row.text(0)?, row.is_json(0));
+    with_room(|| strip(value, tight, DEPTH_MAX, &mut out)).map_err(failed)?;
     Ok(Answer::text(out))
 }
 

@@ -1,6 +1,7 @@
 //! Questions about what is in a value: `@>`, `<@`, `?`, `?|`, `?&` (PostgreSQL, section 8.14.3).
 
 use saki_base::json::{DEPTH_MAX, JsonFault, Shape, shape, sort_key, unquoted};
+use saki_base::stack::with_room;
 use saki_catalog::SqlError;
 
 use super::definition::Takes::{Jsonb, Text, Texts};
@@ -10,10 +11,12 @@ type Result<T> = std::result::Result<T, SqlError>;
 
 pub static FUNCTIONS: &[Definition] = &[
     define("jsonb_contains", &[Jsonb, Jsonb], Gives::Truth, |row| {
-        Ok(Answer::Truth(contains(row.text(0)?, row.text(1)?, DEPTH_MAX, true).map_err(failed)?))
+        let (whole, part) = (row.text(0)?, row.text(1)?);
+        Ok(Answer::Truth(with_room(|| contains(whole, part, DEPTH_MAX, true)).map_err(failed)?))
     }),
     define("jsonb_contained", &[Jsonb, Jsonb], Gives::Truth, |row| {
-        Ok(Answer::Truth(contains(row.text(1)?, row.text(0)?, DEPTH_MAX, true).map_err(failed)?))
+        let (part, whole) = (row.text(0)?, row.text(1)?);
+        Ok(Answer::Truth(with_room(|| contains(whole, part, DEPTH_MAX, true)).map_err(failed)?))
     }),
     define("jsonb_exists", &[Jsonb, Text], Gives::Truth, |row| {
         let (keys, key) = (keys(row)?, row.text(1)?);

@@ -16,8 +16,8 @@ use saki_base::array_elements;
 use saki_base::json::JsonFault;
 use saki_catalog::SqlError;
 
+use super::kinds::{JSON, JSONB};
 use super::parse::parsed;
-use super::{JSON, JSONB};
 use crate::arithmetic::undefined_function;
 
 /// What a function takes at a place.

@@ -10,30 +10,21 @@ mod casts;
 mod change;
 mod contain;
 mod definition;
+mod kinds;
 mod parse;
 mod sets;
 mod writer;
 
 use std::sync::LazyLock;
 
-use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{Expr, ScalarUDF};
 
 pub use self::build::{GATHERED, WHOLE_ROW};
 pub use self::casts::{AS_JSON, AS_JSONB, key, read, spelled};
 use self::definition::Definition;
+pub use self::kinds::{JSON, JSONB, is_json};
 pub use self::sets::SETS;
-
-/// Values of `json`: their text, as it was written.
-pub const JSON: DataType = DataType::LargeBinary;
-/// Values of `jsonb`: their text in the one form.
-pub const JSONB: DataType = DataType::LargeUtf8;
-
-/// Whether a type is one of both.
-pub fn is_json(of: &DataType) -> bool {
-    matches!(of, DataType::LargeBinary | DataType::LargeUtf8)
-}
 
 /// The functions, and those that operators mean.
 pub fn functions() -> impl Iterator<Item = ScalarUDF> {

@@ -11,7 +11,7 @@ use datafusion::common::Result;
 use saki_base::{DataType as Stored, Value};
 use saki_catalog::SqlError;
 
-use super::JSON;
+use super::kinds::JSON;
 
 /// The values that texts spell, of one of the two types; those of either type as one of the other.
 ///

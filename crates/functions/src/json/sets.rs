@@ -51,12 +51,17 @@ fn element_texts<'a>(row: &Row<'a>) -> Result<Answer<'a>> {
 }
 
 fn keys<'a>(row: &Row<'a>, name: &str) -> Result<Answer<'a>> {
-    let refused = |what: &str| Err(SqlError::data(format!("cannot call {name} on {what}")).code("22023"));
-    match shape(row.text(0)?).map_err(failed)? {
-        Shape::Object(pairs) => Ok(Answer::List(pairs.into_iter().map(|(key, _)| Some(key)).collect())),
-        Shape::Array(_) => refused("an array"),
-        Shape::Scalar(_) => refused("a scalar"),
-    }
+    let message = match (shape(row.text(0)?).map_err(failed)?, name) {
+        (Shape::Object(pairs), _) => {
+            return Ok(Answer::List(pairs.into_iter().map(|(key, _)| Some(key)).collect()));
+        }
+        (_, "jsonb_each") => format!("cannot call {name} on a non-object"),
+        (Shape::Array(_), "json_each") => "cannot deconstruct an array as an object".to_owned(),
+        (Shape::Scalar(_), "json_each") => "cannot deconstruct a scalar".to_owned(),
+        (Shape::Array(_), _) => format!("cannot call {name} on an array"),
+        (Shape::Scalar(_), _) => format!("cannot call {name} on a scalar"),
+    };
+    Err(SqlError::data(message).code("22023"))
 }
 
 fn values<'a>(row: &Row<'a>) -> Result<Answer<'a>> {
@@ -79,10 +84,12 @@ fn pair_values<'a>(row: &Row<'a>) -> Result<Vec<&'a str>> {
 /// # Errors
 /// 22023 for what is no array.
 fn array<'a>(row: &Row<'a>) -> Result<Vec<&'a str>> {
-    let what = match shape(row.text(0)?).map_err(failed)? {
-        Shape::Array(elements) => return Ok(elements),
-        Shape::Object(_) => "an object",
-        Shape::Scalar(_) => "a scalar",
+    let message = match (shape(row.text(0)?).map_err(failed)?, row.is_json(0)) {
+        (Shape::Array(elements), _) => return Ok(elements),
+        (Shape::Object(_), true) => "cannot call json_array_elements on a non-array",
+        (Shape::Scalar(_), true) => "cannot call json_array_elements on a scalar",
+        (Shape::Object(_), false) => "cannot extract elements from an object",
+        (Shape::Scalar(_), false) => "cannot extract elements from a scalar",
     };
-    Err(SqlError::data(format!("cannot extract elements from {what}")).code("22023"))
+    Err(SqlError::data(message).code("22023"))
 }

@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Statement, TableAlias, TableFactor, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Ident, ObjectName, Select, SelectItem, Statement, TableAlias, TableFactor, Visitor, VisitorMut,
+};
 
 use super::syntax::system_name;
 use saki_functions::json::SETS;
 use saki_statement::name_of;
-use saki_statement::walk::{walk, walk_expressions_mut};
+use saki_statement::walk::{walk, walk_expressions_mut, walk_mut};
 
 /// Names the columns that are meant.
 pub fn name_elements(statement: &mut Statement) {
@@ -19,6 +21,9 @@ pub fn name_elements(statement: &mut Statement) {
     if columns.is_empty() {
         return;
     }
+    let mut items = Items(columns);
+    let _ = walk_mut(statement, &mut items);
+    let Items(columns) = items;
     let _ = walk_expressions_mut(statement, |expr| {
         if let Expr::Identifier(ident) = expr
             && let Some(column) = columns.get(&name_of(ident))
@@ -27,6 +32,25 @@ pub fn name_elements(statement: &mut Statement) {
         }
         ControlFlow::<()>::Continue(())
     });
+}
+
+/// What stands by itself in a select list keeps its name.
+struct Items(HashMap<String, Ident>);
+
+impl VisitorMut for Items {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            if let SelectItem::UnnamedExpr(Expr::Identifier(ident)) = item
+                && self.0.contains_key(&name_of(ident))
+            {
+                let (expr, alias) = (Expr::Identifier(ident.clone()), ident.clone());
+                *item = SelectItem::ExprWithAlias { expr, alias };
+            }
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 /// Names of functions in FROM, each with that of its column.

@@ -29,7 +29,7 @@ pub fn json_operator(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
     let is_any = |of: &Option<Arrow>| of.as_ref().is_some_and(is_json);
     let either = is(&left_type, &JSONB) || is(&right_type, &JSONB);
     let refused = || {
-        let of = |known: &Option<Arrow>| known.clone().unwrap_or(Arrow::Utf8);
+        let of = |known: &Option<Arrow>| known.clone().unwrap_or(Arrow::Null);
         Err(no_operator(&of(&left_type), op, &of(&right_type)).into())
     };
     let call = |operator: json::Operator, left, right| Ok(Called::Whole(operator.call(left, right)));
@@ -43,6 +43,7 @@ pub fn json_operator(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -
         }
         Operator::HashArrow => call(json::Operator::At, left, path(right)?),
         Operator::HashLongArrow => call(json::Operator::AtText, left, path(right)?),
+        Operator::AtArrow | Operator::ArrowAt if is(&left_type, &JSON) || is(&right_type, &JSON) => refused(),
         Operator::AtArrow if either => call(json::Operator::Contains, typed(left, &JSONB)?, typed(right, &JSONB)?),
         Operator::ArrowAt if either => call(json::Operator::Contained, typed(left, &JSONB)?, typed(right, &JSONB)?),
         Operator::Question => call(json::Operator::Exists, left, typed(right, &Arrow::Utf8)?),
@@ -93,7 +94,7 @@ fn path(expr: Expr) -> Result<Expr> {
 pub fn json_compared(left: Expr, operator: Operator, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
     let (left_type, right_type) = (known_type(&left, schema), known_type(&right, schema));
     if left_type.as_ref() == Some(&JSON) || right_type.as_ref() == Some(&JSON) {
-        let of = |known: Option<Arrow>| known.unwrap_or(JSON);
+        let of = |known: Option<Arrow>| known.unwrap_or(Arrow::Null);
         return Err(no_operator(&of(left_type), operator, &of(right_type)).into());
     }
     match left_type.as_ref() == Some(&JSONB) && right_type.as_ref() == Some(&JSONB) {
