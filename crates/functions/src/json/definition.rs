@@ -41,7 +41,6 @@ pub enum Takes {
 pub enum Gives {
     /// What the first argument is.
     Same,
-    Json,
     Jsonb,
     Text,
     Truth,
@@ -161,7 +160,6 @@ impl ScalarUDFImpl for Function {
         let list = |of| DataType::List(Arc::new(Field::new_list_field(of, true)));
         Ok(match self.definition.gives {
             Gives::Same => same(),
-            Gives::Json => JSON,
             Gives::Jsonb => JSONB,
             Gives::Text => DataType::Utf8,
             Gives::Truth => DataType::Boolean,
