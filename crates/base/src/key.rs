@@ -202,7 +202,9 @@ fn encode_value(data_type: DataType, value: ValueRef<'_>, out: &mut Vec<u8>) -> 
                 out.extend_from_slice(&(unscaled ^ i128::MIN).to_be_bytes());
             }
         }
-        (DataType::Text | DataType::Varchar(_), ValueRef::Text(text)) => encode_bytes(text.as_bytes(), out),
+        (DataType::Text | DataType::Varchar(_) | DataType::Json | DataType::Jsonb, ValueRef::Text(text)) => {
+            encode_bytes(text.as_bytes(), out);
+        }
         (DataType::Char(_), ValueRef::Text(text)) => encode_bytes(text.trim_end_matches(' ').as_bytes(), out),
         (DataType::Bytea, ValueRef::Bytea(bytes)) => encode_bytes(bytes, out),
         (DataType::Uuid, ValueRef::Uuid(bytes)) => out.extend_from_slice(&bytes),
@@ -349,7 +351,7 @@ pub fn decode_column<'a>(
         }
         DataType::Decimal { .. } => ValueRef::Decimal(i128::from_be_bytes(fixed(column, encoded)) ^ i128::MIN),
         DataType::Uuid => ValueRef::Uuid(fixed(column, encoded)),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             match std::str::from_utf8(decode_bytes(column, encoded, scratch)) {
                 Ok(text) => ValueRef::Text(text),
                 Err(_) => return Err(KeyError::malformed(0, "text is not UTF-8")),

@@ -44,6 +44,7 @@ pub mod buffer;
 pub mod bytes;
 mod compare_op;
 pub mod ids;
+pub mod json;
 pub mod key;
 mod limits;
 mod parse;
@@ -64,7 +65,7 @@ pub use ids::{
 pub use key::{KeyColumn, KeyError, KeyLayout};
 pub use limits::critical::{self, Critical};
 pub use limits::{memory, stack};
-pub use parse::{ParseError, ParseReason};
+pub use parse::{ParseError, ParseReason, elements as array_elements};
 pub use random::Random;
 pub use row::{EarlierColumn, RowColumn, RowError, RowLayout, RowRef};
 pub use tester::{panics, planted, seam};

@@ -43,6 +43,10 @@ pub enum DataType {
     /// Months, days and microseconds, 16 bytes.
     Interval,
     Uuid,
+    /// JSON as it was written.
+    Json,
+    /// JSON in the one form of [`crate::json`].
+    Jsonb,
 }
 
 impl DataType {
@@ -62,7 +66,7 @@ impl DataType {
             }
             Self::Interval => Some(INTERVAL_BYTES),
             Self::Uuid => Some(16),
-            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea => None,
+            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea | Self::Json | Self::Jsonb => None,
         }
     }
 }
@@ -87,6 +91,8 @@ impl fmt::Display for DataType {
             Self::Time => f.write_str("time without time zone"),
             Self::Interval => f.write_str("interval"),
             Self::Uuid => f.write_str("uuid"),
+            Self::Json => f.write_str("json"),
+            Self::Jsonb => f.write_str("jsonb"),
         }
     }
 }
@@ -111,7 +117,7 @@ pub enum ValueRef<'a> {
     Float4(f32),
     Float8(f64),
     Decimal(i128),
-    /// Text, varchar and char.
+    /// Text, varchar, char, json and jsonb.
     Text(&'a str),
     Bytea(&'a [u8]),
     Date(i32),

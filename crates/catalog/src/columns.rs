@@ -32,6 +32,8 @@ enum Values<'a> {
     TextView(&'a arrow_array::StringViewArray),
     BlankView(&'a arrow_array::StringViewArray),
     Bytea(&'a arrow_array::BinaryArray),
+    Json(&'a arrow_array::LargeBinaryArray),
+    Jsonb(&'a arrow_array::LargeStringArray),
     Date(&'a PrimitiveArray<Date32Type>),
     Timestamp(&'a PrimitiveArray<TimestampMicrosecondType>),
     Timestamptz(&'a PrimitiveArray<TimestampMicrosecondType>),
@@ -60,6 +62,9 @@ impl<'a> ColumnReader<'a> {
             (DataType::Char(_), Arrow::Utf8) => Values::Blank(array.as_string()),
             (DataType::Char(_), Arrow::Utf8View) => Values::BlankView(array.as_string_view()),
             (DataType::Bytea, Arrow::Binary) => Values::Bytea(array.as_binary()),
+            (DataType::Json, Arrow::LargeBinary) => Values::Json(array.as_binary()),
+            (DataType::Jsonb, Arrow::LargeUtf8) => Values::Jsonb(array.as_string()),
+            (DataType::Json | DataType::Jsonb, Arrow::Utf8View) => Values::TextView(array.as_string_view()),
             (DataType::Date, Arrow::Date32) => Values::Date(array.as_primitive()),
             (DataType::Timestamp, Arrow::Timestamp(arrow_schema::TimeUnit::Microsecond, None)) => {
                 Values::Timestamp(array.as_primitive())
@@ -130,6 +135,8 @@ impl<'a> ColumnReader<'a> {
             Values::TextView(a) => ValueRef::Text(a.value(row)),
             Values::BlankView(a) => ValueRef::Text(a.value(row).trim_end_matches(' ')),
             Values::Bytea(a) => ValueRef::Bytea(a.value(row)),
+            Values::Json(a) => ValueRef::Text(std::str::from_utf8(a.value(row)).unwrap_or("null")),
+            Values::Jsonb(a) => ValueRef::Text(a.value(row)),
             Values::Date(a) => ValueRef::Date(a.value(row)),
             Values::Timestamp(a) => ValueRef::Timestamp(a.value(row)),
             Values::Timestamptz(a) => ValueRef::Timestamptz(a.value(row)),

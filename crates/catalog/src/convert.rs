@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder, Float32Builder,
-    Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, StringBuilder,
-    Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+    Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, LargeBinaryBuilder,
+    LargeStringBuilder, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -111,7 +111,12 @@ fn convert(
     if array.data_type() == target {
         return Ok(Arc::clone(array));
     }
-    let text = matches!(array.data_type(), Arrow::Utf8 | Arrow::Utf8View | Arrow::LargeUtf8);
+    let is_json = |of: &Arrow| matches!(of, Arrow::LargeUtf8 | Arrow::LargeBinary);
+    let text = matches!(array.data_type(), Arrow::Utf8 | Arrow::Utf8View) || is_json(array.data_type());
+    if is_json(target) && !text && *array.data_type() != Arrow::Null {
+        let message = format!("column {:?} is of type {} but expression is of another", column.name, column.data_type);
+        return Err(SqlError::invalid(message).code("42804"));
+    }
     if text && *target != Arrow::Utf8 {
         let texts = cast_with_options(array, &Arrow::Utf8, &CastOptions::default())?;
         let texts = texts.as_string::<i32>();
@@ -277,6 +282,8 @@ pub fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
             build!(StringBuilder::new(), values, Value::Text(v) => v)
         }
         DataType::Bytea => build!(BinaryBuilder::new(), values, Value::Bytea(v) => v),
+        DataType::Json => build!(LargeBinaryBuilder::new(), values, Value::Text(v) => v),
+        DataType::Jsonb => build!(LargeStringBuilder::new(), values, Value::Text(v) => v),
         DataType::Date => build!(Date32Builder::new(), values, Value::Date(v) => *v),
         DataType::Timestamp => build!(TimestampMicrosecondBuilder::new(), values, Value::Timestamp(v) => *v),
         DataType::Timestamptz => {

@@ -28,6 +28,8 @@ pub const TYPES: [DataType; 17] = [
     DataType::Time,
     DataType::Interval,
     DataType::Uuid,
+    DataType::Json,
+    DataType::Jsonb,
 ];
 
 pub fn column(name: &str, data_type: DataType, nullable: bool) -> Column {
@@ -107,6 +109,7 @@ pub fn value(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
             parts.prop_map(|(months, days, micros)| Value::Interval(Interval { months, days, micros })).boxed()
         }
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+        DataType::Json | DataType::Jsonb => any::<i64>().prop_map(|n| Value::Text(format!("[{n}]"))).boxed(),
     };
     if nullable { prop_oneof![5 => present, 1 => Just(Value::Null)].boxed() } else { present }
 }

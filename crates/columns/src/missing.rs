@@ -75,9 +75,10 @@ fn one(value: &Value, data_type: DataType) -> Result<Column, ColumnsError> {
             let array = FixedSizeBinaryArray::try_from_iter(std::iter::once(value));
             Arc::new(array.map_err(|error| ColumnsError::Internal(error.to_string()))?)
         }
-        (DataType::Text | DataType::Varchar(_) | DataType::Char(_), Value::Text(value)) => {
-            Arc::new(StringViewArray::from_iter_values([value]))
-        }
+        (
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb,
+            Value::Text(value),
+        ) => Arc::new(StringViewArray::from_iter_values([value])),
         (DataType::Bytea, Value::Bytea(value)) => Arc::new(BinaryViewArray::from_iter_values([value])),
         (expected, value) => {
             let found = value.as_ref().kind();

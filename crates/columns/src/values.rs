@@ -55,7 +55,7 @@ pub fn for_each_value(
             each(array.as_primitive::<IntervalMonthDayNanoType>(), interval, look);
         }
         (
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_),
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb,
             ArrowType::Utf8View | ArrowType::Dictionary(..),
         ) => {
             let views = form::text_views(column).map_err(|error| ColumnsError::Internal(error.to_string()))?;

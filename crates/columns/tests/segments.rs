@@ -52,6 +52,8 @@ const TYPES: [DataType; 18] = [
     DataType::Time,
     DataType::Interval,
     DataType::Uuid,
+    DataType::Json,
+    DataType::Jsonb,
 ];
 
 /// How a column's values are spread.
@@ -123,8 +125,12 @@ fn value_of(data_type: DataType, number: u64, length: usize) -> Value {
             Value::Decimal(i128::from(number % 1_000_000_000) - 7)
         }
         DataType::Decimal { .. } => Value::Decimal(i128::from(number as i64) * if length > 8 { 1 << 60 } else { 1 }),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) if number == 0 => Value::Text(String::new()),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => Value::Text(text()),
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb if number == 0 => {
+            Value::Text(String::new())
+        }
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+            Value::Text(text())
+        }
         DataType::Bytea if number == 3 => Value::Bytea(vec![0xff; length]),
         DataType::Bytea => Value::Bytea(text().into_bytes()),
         DataType::Date => Value::Date(number as i32),
@@ -204,7 +210,7 @@ fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
                 .collect();
             Arc::new(wide.with_precision_and_scale(precision, scale as i8).expect("valid"))
         }
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             let mut builder = StringViewBuilder::new();
             values.iter().for_each(|value| builder.append_option(text(value)));
             Arc::new(builder.finish())

@@ -13,6 +13,7 @@ pub mod casts;
 pub mod choices;
 pub mod domains;
 pub mod encodings;
+pub mod json;
 pub mod numbers;
 pub mod numeric;
 pub mod patterns;

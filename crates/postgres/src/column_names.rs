@@ -304,6 +304,8 @@ fn type_name(data_type: &DataType) -> Option<String> {
         DataType::Interval { .. } => Some("interval".to_owned()),
         DataType::Bytea => Some("bytea".to_owned()),
         DataType::Uuid => Some("uuid".to_owned()),
+        DataType::JSON => Some("json".to_owned()),
+        DataType::JSONB => Some("jsonb".to_owned()),
         DataType::Regclass => Some("regclass".to_owned()),
         _ => None,
     }

@@ -123,6 +123,7 @@ impl NewKey {
         let of = match expression {
             Expr::Identifier(ident) => {
                 let column = find(table, ident)?;
+                refuse_unordered(table.column_type(column).1).map_err(|error| error.at(at))?;
                 if let Some(class) = &class {
                     check_class(class, table.column_type(column).1).map_err(|error| error.at(at))?;
                 }
@@ -168,6 +169,22 @@ fn expression_name(expression: &Expr) -> Option<String> {
 fn find(table: &Table, ident: &Ident) -> Result<usize> {
     let name = name_of(ident);
     table.column(&name).ok_or_else(|| undefined_column(table, &name).at(position_of(ident)))
+}
+
+/// Refuses types whose values no index has an order for.
+///
+/// # Errors
+/// 42704 for `json`, 0A000 for `jsonb`.
+pub fn refuse_unordered(data_type: DataType) -> Result<()> {
+    match data_type {
+        DataType::Json => {
+            let message = "data type json has no default operator class for access method \"btree\"";
+            Err(SqlError::invalid(message).code("42704"))
+        }
+        DataType::Jsonb => Err(SqlError::unsupported("an index or key over a value of type jsonb is not supported")
+            .hint("an index over an expression finds what is in it, as over (data ->> 'name')")),
+        _ => Ok(()),
+    }
 }
 
 /// Takes the operator classes that order a text as indexes order every text here: by its bytes. Those of patterns are

@@ -35,10 +35,12 @@ pub fn storage_type(spelled: &ast::DataType) -> Result<DataType> {
         Sql::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
         Sql::Interval { .. } => DataType::Interval,
         Sql::Uuid => DataType::Uuid,
+        Sql::JSON => DataType::Json,
+        Sql::JSONB => DataType::Jsonb,
         other => {
             return Err(SqlError::unsupported(format!("type {other} is not supported")).hint(
                 "use smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), \
-                 char(n), bytea, date, time, timestamp, timestamptz, interval, uuid or boolean",
+                 char(n), bytea, date, time, timestamp, timestamptz, interval, uuid, json, jsonb or boolean",
             ));
         }
     })
@@ -85,8 +87,10 @@ pub fn stored_as(arrow: &arrow_schema::DataType) -> Option<DataType> {
             DataType::Decimal { precision: *precision, scale: *scale as u8 }
         }
         // As PostgreSQL: what has no type of its own is text.
-        Arrow::Utf8 | Arrow::Utf8View | Arrow::LargeUtf8 | Arrow::Null => DataType::Text,
-        Arrow::Binary | Arrow::BinaryView | Arrow::LargeBinary => DataType::Bytea,
+        Arrow::Utf8 | Arrow::Utf8View | Arrow::Null => DataType::Text,
+        Arrow::Binary | Arrow::BinaryView => DataType::Bytea,
+        Arrow::LargeBinary => DataType::Json,
+        Arrow::LargeUtf8 => DataType::Jsonb,
         Arrow::FixedSizeBinary(16) => DataType::Uuid,
         Arrow::Date32 => DataType::Date,
         Arrow::Timestamp(_, None) | Arrow::Date64 => DataType::Timestamp,
@@ -151,6 +155,8 @@ mod tests {
                 ("timestamptz", "timestamp with time zone"),
                 ("timestamp with time zone", "timestamp with time zone"),
                 ("uuid", "uuid"),
+                ("json", "json"),
+                ("jsonb", "jsonb"),
             ],
             stored,
         );
@@ -158,7 +164,7 @@ mod tests {
 
     #[test]
     fn types_that_cannot_be_stored_are_refused() {
-        for spelled in ["interval", "json", "jsonb", "time", "int[]", "point"] {
+        for spelled in ["interval", "time", "int[]", "point"] {
             assert_eq!(stored(spelled), "0A000", "{spelled}");
         }
     }
@@ -185,7 +191,9 @@ mod tests {
             (Arrow::Decimal128(12, 3), "numeric(12,3)"),
             (Arrow::Utf8View, "text"),
             (Arrow::Null, "text"),
-            (Arrow::LargeBinary, "bytea"),
+            (Arrow::BinaryView, "bytea"),
+            (Arrow::LargeBinary, "json"),
+            (Arrow::LargeUtf8, "jsonb"),
             (Arrow::FixedSizeBinary(16), "uuid"),
             (Arrow::Date32, "date"),
             (Arrow::Timestamp(TimeUnit::Microsecond, None), "timestamp without time zone"),

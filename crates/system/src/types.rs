@@ -167,6 +167,8 @@ pub fn oid_of(data_type: DataType) -> (i64, i64) {
         DataType::Time => (1083, -1),
         DataType::Interval => (1186, -1),
         DataType::Uuid => (2950, -1),
+        DataType::Json => (114, -1),
+        DataType::Jsonb => (3802, -1),
     }
 }
 
@@ -244,6 +246,8 @@ pub fn value_type(oid: i64) -> Option<Arrow> {
         1186 => saki_times::INTERVAL,
         1700 => Arrow::Decimal128(38, 10),
         2950 => Arrow::FixedSizeBinary(16),
+        114 => Arrow::LargeBinary,
+        3802 => Arrow::LargeUtf8,
         _ => return None,
     })
 }

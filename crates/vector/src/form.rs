@@ -5,6 +5,7 @@
 //! | `Boolean`, `Int16/32/64`, `Float32/64`, `Date32`, `Time64(µs)`, `Timestamp(µs, …)`, `FixedSizeBinary(16)` | the same array |
 //! | `Decimal128(p, s)` | `Int64Array` of unscaled values if they fit, else `Decimal128Array` with scale `s` |
 //! | `Utf8` (and `Utf8View`) | `StringViewArray`, or `DictionaryArray<UInt16>` over a `StringViewArray` |
+//! | `LargeUtf8` (`jsonb`), `LargeBinary` (`json`) | as `Utf8` |
 //! | `Binary` (and `BinaryView`) | `BinaryViewArray` |
 //! | anything else | the same array |
 //!
@@ -28,7 +29,8 @@ pub type TextDictionary = DictionaryArray<UInt16Type>;
 pub fn from_surface(array: &ArrayRef) -> Result<Column> {
     Ok(Column::new(match array.data_type() {
         DataType::Utf8 | DataType::LargeUtf8 => arrow_cast::cast(array, &DataType::Utf8View)?,
-        DataType::Binary | DataType::LargeBinary => arrow_cast::cast(array, &DataType::BinaryView)?,
+        DataType::LargeBinary => json_views(array)?,
+        DataType::Binary => arrow_cast::cast(array, &DataType::BinaryView)?,
         DataType::Dictionary(..) => arrow_cast::cast(array, &DataType::Utf8View)?,
         _ => Arc::clone(array),
     }))
@@ -50,8 +52,15 @@ pub fn to_surface(column: &Column, logical: &DataType) -> Result<ArrayRef> {
             let wide = array.as_primitive::<Decimal128Type>().clone();
             Ok(Arc::new(wide.with_precision_and_scale(*precision, *scale)?))
         }
+        (_, DataType::LargeBinary) => {
+            Ok(arrow_cast::cast(&arrow_cast::cast(array, &DataType::LargeUtf8)?, &DataType::LargeBinary)?)
+        }
         _ => Ok(arrow_cast::cast(array, logical)?),
     }
+}
+
+fn json_views(array: &ArrayRef) -> Result<ArrayRef> {
+    Ok(arrow_cast::cast(&arrow_cast::cast(array, &DataType::LargeUtf8)?, &DataType::Utf8View)?)
 }
 
 /// The unscaled values of a decimal column in 16 bytes, whichever form it has.

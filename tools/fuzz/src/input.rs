@@ -40,7 +40,7 @@ impl<'a> Input<'a> {
 }
 
 /// Types a body chooses from.
-pub const DATA_TYPES: [DataType; 18] = [
+pub const DATA_TYPES: [DataType; 20] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,
@@ -59,6 +59,8 @@ pub const DATA_TYPES: [DataType; 18] = [
     DataType::Uuid,
     DataType::Time,
     DataType::Interval,
+    DataType::Json,
+    DataType::Jsonb,
 ];
 
 fn data_type(choice: u8) -> DataType {

@@ -100,7 +100,9 @@ pub(crate) fn some_value(data_type: DataType, random: &mut Random) -> Value {
         DataType::Float4 => Value::Float4(f32::from_bits(number as u32)),
         DataType::Float8 => Value::Float8(f64::from_bits(number)),
         DataType::Decimal { .. } => Value::Decimal(i128::from(signed % 1_000_000_000_000)),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => Value::Text(format!("{number:x}\0ä")),
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+            Value::Text(format!("{number:x}\0ä"))
+        }
         DataType::Bytea => Value::Bytea(number.to_be_bytes().to_vec()),
         DataType::Date => Value::Date(signed as i32 % 1_000_000),
         DataType::Timestamp => Value::Timestamp(signed % 1_000_000_000_000_000),

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::json::JsonFault;
 use crate::types::DataType;
 
 /// Characters of the text that an error repeats.
@@ -31,6 +32,8 @@ pub enum ParseReason {
     TooLong { limit: u32, found: usize },
     /// A zero character, which no text can hold.
     ZeroCharacter,
+    /// It is no JSON.
+    Json(JsonFault),
 }
 
 impl fmt::Display for ParseError {
@@ -53,6 +56,7 @@ impl fmt::Display for ParseError {
             ParseReason::TooLong { limit, found } => {
                 write!(f, "value too long for type {data_type}: \"{value}\": {found} characters, at most {limit}")
             }
+            ParseReason::Json(fault) => fault.fmt(f),
             ParseReason::ZeroCharacter => write!(f, "invalid text for type {data_type}: it has a zero character"),
         }
     }

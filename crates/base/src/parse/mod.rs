@@ -6,15 +6,18 @@
 //! is taken as UTC. Times of day are as in these, and intervals as they are printed
 //! (`1 year 2 mons -3 days +04:05:06`). Text is taken as it is; everything else may have blanks around it.
 
+mod array;
 mod error;
 mod time;
 
 use std::num::IntErrorKind;
 use std::str::FromStr;
 
+use crate::json;
 use crate::types::{DECIMAL_PRECISION_MAX, DataType, decimal_limit};
 use crate::value::Value;
 
+pub use array::elements;
 pub use error::{ParseError, ParseReason};
 use error::{quote, syntax};
 use time::{Cursor, parse_date, parse_interval, parse_time, parse_timestamp};
@@ -50,6 +53,11 @@ fn parse(data_type: DataType, text: &str) -> Result<Value, ParseReason> {
         DataType::Time => Value::Time(parse_time(trimmed)?),
         DataType::Interval => Value::Interval(parse_interval(trimmed)?),
         DataType::Uuid => Value::Uuid(parse_uuid(trimmed)?),
+        DataType::Json => {
+            json::checked(text).map_err(ParseReason::Json)?;
+            Value::Text(text.to_owned())
+        }
+        DataType::Jsonb => Value::Text(json::canonical(text).map_err(ParseReason::Json)?),
     })
 }
 

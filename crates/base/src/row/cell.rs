@@ -14,7 +14,9 @@ fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
 #[inline]
 pub(super) fn variable_bytes<'a>(data_type: DataType, value: ValueRef<'a>) -> Option<&'a [u8]> {
     match (data_type, value) {
-        (DataType::Text | DataType::Varchar(_), ValueRef::Text(text)) => Some(text.as_bytes()),
+        (DataType::Text | DataType::Varchar(_) | DataType::Json | DataType::Jsonb, ValueRef::Text(text)) => {
+            Some(text.as_bytes())
+        }
         (DataType::Char(_), ValueRef::Text(text)) => Some(text.trim_end_matches(' ').as_bytes()),
         (DataType::Bytea, ValueRef::Bytea(bytes)) => Some(bytes),
         _ => None,
@@ -89,10 +91,12 @@ pub fn read_value<'a>(data_type: DataType, bytes: &'a [u8]) -> Result<ValueRef<'
         DataType::Time => ValueRef::Time(i64::from_le_bytes(array(bytes))),
         DataType::Interval => ValueRef::Interval(Interval::from_le_bytes(array(bytes))),
         DataType::Uuid => ValueRef::Uuid(array(bytes)),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => match std::str::from_utf8(bytes) {
-            Ok(text) => ValueRef::Text(text),
-            Err(_) => return Err("text is not UTF-8"),
-        },
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+            match std::str::from_utf8(bytes) {
+                Ok(text) => ValueRef::Text(text),
+                Err(_) => return Err("text is not UTF-8"),
+            }
+        }
         DataType::Bytea => ValueRef::Bytea(bytes),
     })
 }

@@ -26,6 +26,8 @@ pub fn data_types() -> impl Strategy<Value = DataType> {
         Just(DataType::Time),
         Just(DataType::Interval),
         Just(DataType::Uuid),
+        Just(DataType::Json),
+        Just(DataType::Jsonb),
     ]
 }
 
@@ -84,6 +86,10 @@ pub fn values(data_type: DataType) -> BoxedStrategy<Value> {
             parts.prop_map(|(months, days, micros)| Value::Interval(Interval { months, days, micros })).boxed()
         }
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
+        DataType::Json | DataType::Jsonb => {
+            let member = |(key, number)| Value::Text(format!("{{\"{key}\": {number}}}"));
+            ("[a-bé]{0,3}", any::<i32>()).prop_map(member).boxed()
+        }
     }
 }
 

@@ -34,7 +34,11 @@ impl From<RowError> for SqlError {
 
 impl From<ParseError> for SqlError {
     fn from(error: ParseError) -> Self {
-        Self::data(error.to_string()).code(condition(&error))
+        let told = Self::data(error.to_string()).code(condition(&error));
+        match error.reason {
+            ParseReason::Json(fault) => told.detail(fault.detail()),
+            _ => told,
+        }
     }
 }
 
@@ -169,6 +173,7 @@ fn condition(error: &ParseError) -> &'static str {
         ParseReason::FieldOutOfRange { .. } => "22008",
         ParseReason::TooLong { .. } => "22001",
         ParseReason::ZeroCharacter => "22021",
+        ParseReason::Json(fault) => fault.sqlstate(),
     }
 }
 

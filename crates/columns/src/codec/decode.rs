@@ -37,9 +37,10 @@ pub fn dtype(data_type: DataType, shape: Shape) -> VortexResult<DType> {
         ) => number(PType::I64),
         (DataType::Float4, Shape::Plain) => number(PType::F32),
         (DataType::Float8, Shape::Plain) => number(PType::F64),
-        (DataType::Text | DataType::Varchar(_) | DataType::Char(_), Shape::Plain) => {
-            DType::Utf8(Nullability::NonNullable)
-        }
+        (
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb,
+            Shape::Plain,
+        ) => DType::Utf8(Nullability::NonNullable),
         (DataType::Bytea, Shape::Plain) => DType::Binary(Nullability::NonNullable),
         (DataType::Decimal { .. } | DataType::Interval | DataType::Uuid, Shape::TwoLimbs) => {
             let fields = StructFields::new(FieldNames::from(LIMBS), vec![number(PType::I64), number(PType::U64)]);
@@ -60,7 +61,9 @@ pub fn no_values(data_type: DataType, rows: usize) -> Column {
             DataType::Int8 | DataType::Decimal { .. } => ArrowType::Int64,
             DataType::Float4 => ArrowType::Float32,
             DataType::Float8 => ArrowType::Float64,
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => ArrowType::Utf8View,
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+                ArrowType::Utf8View
+            }
             DataType::Bytea => ArrowType::BinaryView,
             DataType::Date => ArrowType::Date32,
             DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
@@ -99,7 +102,9 @@ pub fn column(
             Arc::new(wide_decimals(&values, scale, nulls, context)?)
         }
         DataType::Decimal { .. } => Arc::new(numbers::<Int64Type>(values, nulls, context)?),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => text::text(values, nulls, context)?,
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+            text::text(values, nulls, context)?
+        }
         DataType::Bytea => text::binary(values, nulls, context)?,
         DataType::Time => Arc::new(numbers::<Time64MicrosecondType>(values, nulls, context)?),
         DataType::Interval => Arc::new(intervals(&values, nulls, context)?),

@@ -58,7 +58,7 @@ pub fn values(column: &Column, data_type: DataType) -> Result<(Shape, VortexArra
             return decimals(array.as_primitive()).map_err(failed);
         }
         (
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_),
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb,
             ArrowType::Utf8View | ArrowType::Dictionary(..),
         ) => {
             if let Some(array) = array.as_any().downcast_ref::<TextDictionary>()

@@ -270,7 +270,7 @@ fn passing(values: ArrayRef, data_type: DataType, test: &Test, context: &mut Exe
             Some(_) => numbers::<Decimal128Type>(&column, test, Value::Decimal),
             None => numbers::<Int64Type>(&column, test, |value| Value::Decimal(i128::from(value))),
         },
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             let views = form::text_views(&column).map_err(|error| vortex_err!("{error}"))?;
             views.as_string_view().iter().flatten().map(|text| test.passes(ValueRef::Text(text))).collect()
         }

@@ -55,10 +55,14 @@ pub fn survey(column: &Column, data_type: DataType) -> Result<Zone, ColumnsError
             let values = array.as_fixed_size_binary().iter().flatten();
             scan(values.map(|v| <[u8; 16]>::try_from(v).unwrap_or_default()), Value::Uuid)
         }
-        (DataType::Text | DataType::Varchar(_) | DataType::Char(_), ArrowType::Utf8View) => {
-            texts(array.as_string_view().iter().flatten())
-        }
-        (DataType::Text | DataType::Varchar(_) | DataType::Char(_), ArrowType::Dictionary(..)) => dictionary(array)?,
+        (
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb,
+            ArrowType::Utf8View,
+        ) => texts(array.as_string_view().iter().flatten()),
+        (
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb,
+            ArrowType::Dictionary(..),
+        ) => dictionary(array)?,
         (DataType::Bytea, ArrowType::BinaryView) => bytes(array.as_binary_view().iter().flatten()),
         (expected, found) => {
             return Err(ColumnsError::Internal(format!("{found} is no native form of {expected}")));

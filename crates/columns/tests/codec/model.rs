@@ -30,6 +30,8 @@ pub const DATA_TYPES: [DataType; 19] = [
     DataType::Time,
     DataType::Interval,
     DataType::Uuid,
+    DataType::Json,
+    DataType::Jsonb,
 ];
 
 /// A column in a native form.
@@ -62,7 +64,7 @@ pub fn column(data_type: DataType, values: &[Value]) -> Column {
                 None => Arc::new(wide.as_ref().clone().with_precision_and_scale(38, scale as i8).unwrap()),
             }
         }
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             Arc::new(StringViewArray::from_iter(values.iter().map(|value| match value {
                 Value::Text(value) => Some(value),
                 _ => None,
@@ -92,7 +94,9 @@ pub fn column(data_type: DataType, values: &[Value]) -> Column {
 pub fn values(column: &Column, data_type: DataType) -> Vec<Value> {
     let array = match data_type {
         DataType::Decimal { .. } => Arc::new(form::wide_decimals(column).unwrap()),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => form::text_views(column).unwrap(),
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+            form::text_views(column).unwrap()
+        }
         _ => Arc::clone(column.array()),
     };
     let value = |row: usize| match data_type {
@@ -104,7 +108,7 @@ pub fn values(column: &Column, data_type: DataType) -> Vec<Value> {
         DataType::Float4 => Value::Float4(array.as_primitive::<Float32Type>().value(row)),
         DataType::Float8 => Value::Float8(array.as_primitive::<Float64Type>().value(row)),
         DataType::Decimal { .. } => Value::Decimal(array.as_primitive::<Decimal128Type>().value(row)),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             Value::Text(array.as_string_view().value(row).to_owned())
         }
         DataType::Bytea => Value::Bytea(array.as_binary_view().value(row).to_owned()),
@@ -211,7 +215,7 @@ pub fn value(data_type: DataType, number: u64) -> Value {
         }
         DataType::Varchar(_) | DataType::Char(_) => Value::Text(format!("{:x}", number % 0xffff_ffff)),
         DataType::Text if number >> 61 == 7 => Value::Text(String::new()),
-        DataType::Text => Value::Text(digits(number)),
+        DataType::Text | DataType::Json | DataType::Jsonb => Value::Text(digits(number)),
         DataType::Bytea => Value::Bytea(number.to_be_bytes()[..(number % 9) as usize].repeat(3)),
         DataType::Date => Value::Date(number as i32),
         DataType::Timestamp => Value::Timestamp(number as i64),

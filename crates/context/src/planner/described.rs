@@ -29,7 +29,7 @@ enum Origin {
     Typed(DataType),
     /// A column of a system relation, of type `"char"`.
     Letter,
-    /// What PostgreSQL calls its type, which Arrow's does not tell: `oid`, `name`, a list of either, `json`.
+    /// What PostgreSQL calls its type, which Arrow's does not tell: `oid`, `name`, a list of either.
     Named(&'static str),
 }
 
@@ -203,7 +203,6 @@ fn named(expr: &Expr, input: &LogicalPlan) -> Option<&'static str> {
             let column = query.subquery.schema().columns().into_iter().next()?;
             named(&Expr::Column(column), &query.subquery)
         }
-        Expr::ScalarFunction(call) if call.name() == "json_build_object" => Some("json"),
         Expr::AggregateFunction(function) if function.func.name() == "array_agg" => {
             match named(function.params.args.first()?, input)? {
                 "oid" => Some("_oid"),

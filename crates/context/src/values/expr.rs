@@ -293,6 +293,10 @@ pub fn scalar(value: &ScalarValue) -> Result<Scaled<'_>, Misfit> {
             Scaled { value: ValueRef::Decimal(*value), scale: u8::try_from(*scale).map_err(|_| Misfit::Ordinary)? }
         }
         ScalarValue::Utf8(Some(value)) => ValueRef::Text(value).into(),
+        ScalarValue::LargeUtf8(Some(value)) => ValueRef::Text(value).into(),
+        ScalarValue::LargeBinary(Some(value)) => {
+            ValueRef::Text(std::str::from_utf8(value).map_err(|_| Misfit::Ordinary)?).into()
+        }
         ScalarValue::Binary(Some(value)) => ValueRef::Bytea(value).into(),
         ScalarValue::Date32(Some(value)) => ValueRef::Date(*value).into(),
         ScalarValue::TimestampMicrosecond(Some(value), None) => ValueRef::Timestamp(*value).into(),

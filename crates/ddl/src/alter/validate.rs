@@ -170,7 +170,12 @@ fn converted(column: &saki_base::Column, to: DataType) -> String {
 /// An expression as a value of a type that the planner has a name for.
 pub fn typed(expression: &str, data_type: DataType) -> String {
     match data_type {
-        DataType::Uuid | DataType::Bytea | DataType::Char(_) | DataType::Varchar(_) => expression.to_owned(),
+        DataType::Uuid
+        | DataType::Json
+        | DataType::Jsonb
+        | DataType::Bytea
+        | DataType::Char(_)
+        | DataType::Varchar(_) => expression.to_owned(),
         other => format!("CAST({expression} AS {other})"),
     }
 }

@@ -7,6 +7,7 @@ use crate::names::stored_text;
 use saki_catalog::{Catalog, Check, ForeignKey, Index, IndexColumn, RelationKind, Result, SqlError, Table};
 use saki_catalog::{qualified, undefined, undefined_column};
 use saki_parameters::is_temporary;
+use saki_postgres::statement::create_index::refuse_unordered;
 use saki_postgres::{ColumnName, NewConstraint, NewConstraintKind, NewForeignKey};
 
 /// What a new constraint asks of rows that are there already.
@@ -193,6 +194,7 @@ fn family(data_type: DataType) -> u8 {
         Type::Time => 8,
         Type::Interval => 9,
         Type::Uuid => 10,
+        Type::Json | Type::Jsonb => 11,
     }
 }
 
@@ -222,6 +224,18 @@ pub fn check_key_type(column: &str, data_type: DataType) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Positions of the columns of a new key.
+///
+/// # Errors
+/// As [`positions`], and for columns whose values have no order in an index.
+fn key_positions(table: &Table, columns: &[ColumnName]) -> Result<Vec<usize>> {
+    let positions = positions(table, columns)?;
+    for position in &positions {
+        refuse_unordered(table.columns[*position].data_type)?;
+    }
+    Ok(positions)
 }
 
 /// Positions of columns that a key names, each once.

@@ -28,7 +28,9 @@ use saki_context::constraint::row_schema;
 use saki_context::statement::StatementResult;
 use saki_postgres::dialect;
 use saki_postgres::statement::as_kept;
-use saki_postgres::statement::create_index::{KeyOf, NewKey, check_class, is_over_expressions, table_name};
+use saki_postgres::statement::create_index::{
+    KeyOf, NewKey, check_class, is_over_expressions, refuse_unordered, table_name,
+};
 use saki_postgres::types::stored_as;
 use saki_postgres::{Action, AlterTable, COLUMNS_MAX, NewIndex, RelationName};
 
@@ -97,6 +99,7 @@ impl KeyReader<'_> {
             KeyOf::Expression(expression) => {
                 let expression = as_kept(expression, self.table);
                 let data_type = self.checked(&expression, Place::Key)?;
+                refuse_unordered(data_type)?;
                 if let Some(class) = &key.class {
                     check_class(class, data_type)?;
                 }

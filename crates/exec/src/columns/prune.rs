@@ -130,7 +130,9 @@ fn is_of(value: &Value, data_type: DataType) -> bool {
         DataType::Float8 => matches!(value, Value::Float8(_)),
         DataType::Decimal { .. } => matches!(value, Value::Decimal(_)),
         // Conditions see `Char` as it is stored, without blanks at its end, and so do zones.
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => matches!(value, Value::Text(_)),
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+            matches!(value, Value::Text(_))
+        }
         DataType::Bytea => matches!(value, Value::Bytea(_)),
         DataType::Date => matches!(value, Value::Date(_)),
         DataType::Timestamp => matches!(value, Value::Timestamp(_)),

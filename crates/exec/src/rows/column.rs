@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_array::types::Int64Type;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
-    Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, PrimitiveArray, StringArray,
-    Time64MicrosecondArray, TimestampMicrosecondArray,
+    Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, LargeStringArray,
+    PrimitiveArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as ArrowType, IntervalUnit, TimeUnit};
@@ -31,6 +31,9 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
         DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
+        // Types of their own in plans, so that no operator takes them for texts or bytes; both hold text.
+        DataType::Json => ArrowType::LargeBinary,
+        DataType::Jsonb => ArrowType::LargeUtf8,
     }
 }
 
@@ -95,9 +98,12 @@ impl ColumnBuffer {
             DataType::Float8 => Values::Float8(Vec::new()),
             DataType::Decimal { .. } => Values::Decimal(Vec::new()),
             DataType::Uuid => Values::Uuid(Vec::new()),
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Bytea => {
-                Values::Bytes { ends: Vec::new(), data: Vec::new() }
-            }
+            DataType::Text
+            | DataType::Varchar(_)
+            | DataType::Char(_)
+            | DataType::Json
+            | DataType::Jsonb
+            | DataType::Bytea => Values::Bytes { ends: Vec::new(), data: Vec::new() },
         };
         Self { data_type, values, validity: None }
     }
@@ -380,8 +386,17 @@ fn bytes_array(
     let mut offsets = Vec::with_capacity(ends.len() + 1);
     offsets.push(0);
     offsets.extend_from_slice(&ends);
-    let offsets = OffsetBuffer::new(offsets.into());
     let data = Buffer::from_vec(data);
+    if let DataType::Json | DataType::Jsonb = data_type {
+        let offsets = OffsetBuffer::new(offsets.into_iter().map(i64::from).collect());
+        let array = LargeStringArray::try_new(offsets, data, nulls).map_err(|e| e.to_string())?;
+        return Ok(if data_type == DataType::Jsonb {
+            Arc::new(array)
+        } else {
+            Arc::new(LargeBinaryArray::from(array))
+        });
+    }
+    let offsets = OffsetBuffer::new(offsets.into());
     Ok(match data_type {
         DataType::Bytea => Arc::new(BinaryArray::try_new(offsets, data, nulls).map_err(|e| e.to_string())?),
         _ => Arc::new(StringArray::try_new(offsets, data, nulls).map_err(|e| e.to_string())?),
@@ -431,12 +446,15 @@ pub fn array_value(array: &dyn Array, data_type: DataType, row: usize) -> Option
         (DataType::Bytea, ArrowType::Binary) => ValueRef::Bytea(array.as_binary::<i32>().value(row)),
         (DataType::Bytea, ArrowType::LargeBinary) => ValueRef::Bytea(array.as_binary::<i64>().value(row)),
         (DataType::Bytea, ArrowType::BinaryView) => ValueRef::Bytea(array.as_binary_view().value(row)),
-        (DataType::Text | DataType::Varchar(_) | DataType::Char(_), text) => ValueRef::Text(match text {
-            ArrowType::Utf8 => array.as_string::<i32>().value(row),
-            ArrowType::LargeUtf8 => array.as_string::<i64>().value(row),
-            ArrowType::Utf8View => array.as_string_view().value(row),
-            _ => return None,
-        }),
+        (DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb, text) => {
+            ValueRef::Text(match text {
+                ArrowType::Utf8 => array.as_string::<i32>().value(row),
+                ArrowType::LargeUtf8 => array.as_string::<i64>().value(row),
+                ArrowType::Utf8View => array.as_string_view().value(row),
+                ArrowType::LargeBinary => std::str::from_utf8(array.as_binary::<i64>().value(row)).ok()?,
+                _ => return None,
+            })
+        }
         _ => return None,
     })
 }

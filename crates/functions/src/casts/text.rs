@@ -35,6 +35,8 @@ pub fn differs(data_type: &Arrow) -> bool {
             | Arrow::FixedSizeBinary(16)
             | Arrow::List(_)
             | Arrow::Struct(_)
+            | Arrow::LargeBinary
+            | Arrow::LargeUtf8
     )
 }
 
@@ -76,7 +78,8 @@ fn shown(write: impl FnOnce(&mut String) -> std::fmt::Result) -> String {
     out
 }
 
-fn written(values: &ArrayRef, style: &TimeStyle) -> Result<ArrayRef> {
+/// The values as texts.
+pub(crate) fn written(values: &ArrayRef, style: &TimeStyle) -> Result<ArrayRef> {
     let text = |value: Option<ValueRef<'_>>, data_type| value.map(|value| display(value, data_type).to_string());
     let texts: StringArray = match values.data_type() {
         Arrow::Float32 => {

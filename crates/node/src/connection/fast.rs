@@ -12,7 +12,7 @@ use super::work::Outcome;
 use crate::failure::{Failure, Result};
 use crate::message::{backend, formats};
 use crate::types::encode::Style;
-use crate::types::{Format, encode};
+use crate::types::{Format, encode, single};
 
 /// Rows of an answer as messages.
 struct Rows<'r> {
@@ -34,7 +34,7 @@ impl RowSink for Rows<'_> {
         backend::message(self.out, b'D', |out| {
             out.put_u16(values.len() as u16);
             columns.for_each(|((value, (_, data_type)), format)| {
-                encode::single(*value, *data_type, *format, &self.style, out)
+                single::single(*value, *data_type, *format, &self.style, out)
             });
         });
     }

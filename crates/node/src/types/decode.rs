@@ -8,9 +8,9 @@ use arrow_buffer::{IntervalMonthDayNano, i256};
 use arrow_schema::{DataType, Field};
 use saki_base::civil::MICROS_PER_DAY;
 use saki_base::{DataType as Storage, Value};
-use saki_sql::{ScalarValue, SessionTime};
+use saki_sql::{ScalarValue, SessionTime, SqlError};
 
-use super::{EPOCH_DAYS, EPOCH_MICROS, Format, arrow_type, numeric, text};
+use super::{EPOCH_DAYS, EPOCH_MICROS, Format, JSONB_VERSION, arrow_type, numeric};
 use crate::failure::{Failure, Result};
 
 /// Reads a value of type `data_type`; `None` is NULL.
@@ -24,6 +24,16 @@ pub fn value(data_type: &DataType, format: Format, bytes: Option<&[u8]>, time: &
     match format {
         Format::Text => {
             let text = std::str::from_utf8(bytes)
+                .map_err(|_| Failure::new("22021", "a parameter is not text in the encoding UTF8"))?;
+            of_text(data_type, text, time)
+        }
+        Format::Binary if matches!(data_type, DataType::LargeBinary | DataType::LargeUtf8) => {
+            let text = match (data_type, bytes) {
+                (DataType::LargeUtf8, [JSONB_VERSION, text @ ..]) => text,
+                (DataType::LargeUtf8, _) => return Err(Failure::new("22P03", "unsupported jsonb version number")),
+                (_, text) => text,
+            };
+            let text = std::str::from_utf8(text)
                 .map_err(|_| Failure::new("22021", "a parameter is not text in the encoding UTF8"))?;
             of_text(data_type, text, time)
         }
@@ -49,6 +59,8 @@ fn storage(data_type: &DataType) -> Option<Storage> {
         DataType::Time64(_) => Storage::Time,
         DataType::Interval(_) => Storage::Interval,
         DataType::FixedSizeBinary(16) => Storage::Uuid,
+        DataType::LargeBinary => Storage::Json,
+        DataType::LargeUtf8 => Storage::Jsonb,
         _ => return None,
     })
 }
@@ -60,6 +72,7 @@ fn of_text(data_type: &DataType, text: &str, time: &SessionTime) -> Result<Scala
             Storage::Date | Storage::Timestamp | Storage::Timestamptz | Storage::Time | Storage::Interval => {
                 Ok(scalar(time.read_value(storage, text)?))
             }
+            Storage::Json | Storage::Jsonb => json(storage, text),
             other => Value::parse(other, text).map(scalar).map_err(|error| invalid(&error)),
         };
     }
@@ -68,7 +81,7 @@ fn of_text(data_type: &DataType, text: &str, time: &SessionTime) -> Result<Scala
             decimal(text).ok_or_else(|| invalid(&"not a number of up to 76 digits"))
         }
         DataType::List(field) => {
-            let elements = text::elements(text).ok_or_else(|| invalid(&"not an array of one dimension"))?;
+            let elements = saki_base::array_elements(text).ok_or_else(|| invalid(&"not an array of one dimension"))?;
             let read = |element: Option<String>| {
                 value(field.data_type(), Format::Text, element.as_deref().map(str::as_bytes), time)
             };
@@ -82,6 +95,16 @@ fn of_text(data_type: &DataType, text: &str, time: &SessionTime) -> Result<Scala
             ScalarValue::try_from_array(&cast, 0).map_err(|error| invalid(&error))
         }
     }
+}
+
+/// A text of JSON, checked, or in the one form that `jsonb` has.
+fn json(storage: Storage, text: &str) -> Result<ScalarValue> {
+    let value = Value::parse(storage, text).map_err(|error| Failure::from(SqlError::from(error)))?;
+    Ok(match (storage, value) {
+        (Storage::Json, Value::Text(text)) => ScalarValue::LargeBinary(Some(text.into_bytes())),
+        (_, Value::Text(text)) => ScalarValue::LargeUtf8(Some(text)),
+        (_, other) => scalar(other),
+    })
 }
 
 /// A number with just the precision and scale that its text has.
@@ -242,6 +265,8 @@ mod tests {
             (DataType::Decimal128(38, 10), "1234567890123456789012345678901234567890123456789.5"),
             (DataType::Utf8, "grüße"),
             (DataType::Binary, "\\x00ff"),
+            (DataType::LargeBinary, "{\"b\":1, \"a\":[1e2]}"),
+            (DataType::LargeUtf8, "{\"a\": [100], \"b\": 1.50}"),
             (DataType::Date32, "1815-12-10"),
             (DataType::Date32, "infinity"),
             (DataType::Time64(TimeUnit::Microsecond), "12:34:56.789"),

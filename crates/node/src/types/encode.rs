@@ -11,8 +11,8 @@ use arrow_array::types::{
     IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
 };
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, ListArray, PrimitiveArray, RecordBatch,
-    StringArray,
+    Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, ListArray,
+    PrimitiveArray, RecordBatch, StringArray,
 };
 use arrow_schema::{DataType, Field, Fields};
 use bytes::{BufMut, BytesMut};
@@ -22,7 +22,7 @@ use saki_sql::State;
 
 use super::moments::{interval, put_interval, since_epoch_days, since_epoch_micros};
 use super::sized::sized;
-use super::{Format, Known, canonical, numeric, text, wire_type};
+use super::{Format, JSONB_VERSION, Known, canonical, numeric, text, wire_type};
 use crate::failure::{Failure, Result};
 
 /// A column of a batch, ready to be written.
@@ -52,6 +52,8 @@ enum Values {
     Decimal128(PrimitiveArray<Decimal128Type>, i8),
     Decimal256(PrimitiveArray<Decimal256Type>, i8),
     Text(StringArray),
+    Json(LargeBinaryArray),
+    Jsonb(LargeStringArray),
     Bytea(BinaryArray),
     Uuid(FixedSizeBinaryArray),
     Date(PrimitiveArray<Date32Type>),
@@ -116,6 +118,8 @@ impl Column {
             DataType::Float64 => Values::Float8(array.as_primitive().clone()),
             DataType::Decimal128(_, scale) => Values::Decimal128(array.as_primitive().clone(), *scale),
             DataType::Decimal256(_, scale) => Values::Decimal256(array.as_primitive().clone(), *scale),
+            DataType::LargeBinary => Values::Json(array.as_binary().clone()),
+            DataType::LargeUtf8 => Values::Jsonb(array.as_string().clone()),
             DataType::Binary => Values::Bytea(array.as_binary().clone()),
             DataType::FixedSizeBinary(_) => Values::Uuid(array.as_fixed_size_binary().clone()),
             DataType::Date32 => Values::Date(array.as_primitive().clone()),
@@ -177,6 +181,11 @@ impl Column {
                 numeric::encode(&numeric::decimal_text(&array.value(row).to_string(), *scale), out);
             }
             Values::Text(array) => out.put_slice(array.value(row).as_bytes()),
+            Values::Json(array) => out.put_slice(array.value(row)),
+            Values::Jsonb(array) => {
+                out.put_u8(JSONB_VERSION);
+                out.put_slice(array.value(row).as_bytes());
+            }
             Values::Bytea(array) => out.put_slice(array.value(row)),
             Values::Uuid(array) => out.put_slice(array.value(row)),
             Values::Date(array) => out.put_i32(since_epoch_days(array.value(row))),
@@ -257,6 +266,11 @@ impl Column {
                 out.write_str(&numeric::decimal_text(&array.value(row).to_string(), *scale))
             }
             Values::Text(array) => out.write_str(array.value(row)),
+            Values::Json(array) => {
+                out.put_slice(array.value(row));
+                Ok(())
+            }
+            Values::Jsonb(array) => out.write_str(array.value(row)),
             Values::Padded(array, length) => {
                 padded(array.value(row), *length, out);
                 Ok(())
@@ -297,7 +311,7 @@ impl Column {
 }
 
 /// Bytes as `bytea_output = escape` shows them.
-fn escaped(bytes: &[u8], out: &mut BytesMut) {
+pub(super) fn escaped(bytes: &[u8], out: &mut BytesMut) {
     for byte in bytes {
         match byte {
             b'\\' => out.put_slice(b"\\\\"),
@@ -309,7 +323,7 @@ fn escaped(bytes: &[u8], out: &mut BytesMut) {
 }
 
 /// A text with the blanks that its type fills it up with.
-fn padded(text: &str, length: usize, out: &mut BytesMut) {
+pub(super) fn padded(text: &str, length: usize, out: &mut BytesMut) {
     out.put_slice(text.as_bytes());
     out.put_bytes(b' ', length.saturating_sub(text.chars().count()));
 }
@@ -382,62 +396,6 @@ fn unsendable(error: arrow_schema::ArrowError) -> Failure {
     Failure::new("22000", format!("a value cannot be sent: {error}"))
 }
 
-/// Appends a value of a type that is sent as it is stored, with its length; -1 for NULL.
-pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, style: &Style, out: &mut BytesMut) {
-    if value == ValueRef::Null {
-        out.put_i32(-1);
-        return;
-    }
-    sized(out, false, |out| match (format, value) {
-        (_, ValueRef::Text(text)) if let Storage::Char(length) = data_type => padded(text, length as usize, out),
-        (_, ValueRef::Text(text)) => out.put_slice(text.as_bytes()),
-        (Format::Text, ValueRef::Bool(value)) => out.put_slice(if value { b"t" } else { b"f" }),
-        (Format::Text, value) => match style {
-            Some(state) => styled_single(value, data_type, state, out),
-            None => drop(write!(out, "{}", display(value, data_type))),
-        },
-        (Format::Binary, value) => binary(value, data_type, out),
-    });
-}
-
-fn styled_single(value: ValueRef<'_>, data_type: Storage, state: &State, out: &mut BytesMut) {
-    let (time, effective) = (&state.effective.time, &state.effective);
-    // Writing to a buffer in memory cannot fail.
-    let _ = match value {
-        ValueRef::Date(days) => time.write_date(days, out),
-        ValueRef::Timestamp(micros) => time.write_timestamp(micros, out),
-        ValueRef::Timestamptz(micros) => time.write_timestamptz(micros, out),
-        ValueRef::Interval(Interval { months, days, micros }) => time.write_interval(months, days, micros, out),
-        ValueRef::Bytea(bytes) if effective.bytea_escape => {
-            escaped(bytes, out);
-            Ok(())
-        }
-        ValueRef::Float4(value) if effective.extra_float_digits < 1 => effective.write_float(value.into(), 6, out),
-        ValueRef::Float8(value) if effective.extra_float_digits < 1 => effective.write_float(value, 15, out),
-        value => write!(out, "{}", display(value, data_type)),
-    };
-}
-
-fn binary(value: ValueRef<'_>, data_type: Storage, out: &mut BytesMut) {
-    match value {
-        ValueRef::Null => {}
-        ValueRef::Bool(value) => out.put_u8(value.into()),
-        ValueRef::Int2(value) => out.put_i16(value),
-        ValueRef::Int4(value) => out.put_i32(value),
-        ValueRef::Int8(value) => out.put_i64(value),
-        ValueRef::Float4(value) => out.put_f32(value),
-        ValueRef::Float8(value) => out.put_f64(value),
-        ValueRef::Decimal(_) => numeric::encode(&display(value, data_type).to_string(), out),
-        ValueRef::Text(value) => out.put_slice(value.as_bytes()),
-        ValueRef::Bytea(value) => out.put_slice(value),
-        ValueRef::Uuid(value) => out.put_slice(&value),
-        ValueRef::Date(value) => out.put_i32(since_epoch_days(value)),
-        ValueRef::Timestamp(value) | ValueRef::Timestamptz(value) => out.put_i64(since_epoch_micros(value)),
-        ValueRef::Time(value) => out.put_i64(value),
-        ValueRef::Interval(value) => put_interval(value, out),
-    }
-}
-
 /// All columns of a batch, each described by a field; `formats` has one per column.
 ///
 /// # Errors
@@ -450,14 +408,6 @@ pub fn columns(batch: &RecordBatch, fields: &Fields, formats: &[Format], style: 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_decimal_by_itself_keeps_its_point_in_binary() {
-        let mut out = BytesMut::new();
-        let money = Storage::Decimal { precision: 8, scale: 2 };
-        single(ValueRef::Decimal(-1250), money, Format::Binary, &None, &mut out);
-        assert_eq!(numeric::decode(&out[4..]).as_deref(), Some("-12.50"));
-    }
 
     #[test]
     fn a_row_is_a_value_as_its_fields_are() {

@@ -4,6 +4,7 @@ pub mod decode;
 pub mod encode;
 mod moments;
 pub mod numeric;
+pub mod single;
 mod sized;
 mod text;
 
@@ -64,8 +65,6 @@ pub enum Known {
     Name,
     Names,
     Char,
-    /// A text in both formats.
-    Json,
     Varchar,
     /// Of so many characters, blanks at the end included.
     Bpchar(usize),
@@ -83,7 +82,6 @@ impl Known {
             Some("_name") => Self::Names,
             Some("_oid") => Self::Oids,
             Some("char") => Self::Char,
-            Some("json") => Self::Json,
             Some("varchar") => Self::Varchar,
             Some("bpchar") => Self::Bpchar(usize::try_from(modifier(field) - 4).unwrap_or(0)),
             Some("int2vector") => Self::Int2vector,
@@ -115,7 +113,6 @@ pub fn field_type(field: &Field) -> WireType {
         (Known::Oids, DataType::List(_)) => (Type::OID_ARRAY, -1),
         (Known::Names, DataType::List(_)) => (Type::NAME_ARRAY, -1),
         (Known::Char, DataType::Utf8) => (Type::CHAR, 1),
-        (Known::Json, DataType::Utf8) => (Type::JSON, -1),
         (Known::Varchar, DataType::Utf8) => (Type::VARCHAR, -1),
         (Known::Bpchar(_), DataType::Utf8) => (Type::BPCHAR, -1),
         (Known::Int2vector, DataType::List(_)) => (Type::INT2_VECTOR, -1),
@@ -129,6 +126,9 @@ pub fn field_type(field: &Field) -> WireType {
 pub(crate) const EPOCH_DAYS: i32 = 10_957;
 pub(crate) const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
 
+/// What begins a value of `jsonb` in binary: the only version of that format (PostgreSQL's `jsonb_send`).
+pub(crate) const JSONB_VERSION: u8 = 1;
+
 /// The Arrow type in which values of a type are written: one per SQL type.
 pub fn canonical(data_type: &DataType) -> DataType {
     match data_type {
@@ -140,7 +140,7 @@ pub fn canonical(data_type: &DataType) -> DataType {
         DataType::Decimal32(precision, scale) | DataType::Decimal64(precision, scale) => {
             DataType::Decimal128(*precision, *scale)
         }
-        DataType::LargeBinary | DataType::BinaryView => DataType::Binary,
+        DataType::BinaryView => DataType::Binary,
         DataType::FixedSizeBinary(size) if *size != 16 => DataType::Binary,
         DataType::Date64 => DataType::Date32,
         DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Microsecond),
@@ -169,6 +169,8 @@ pub fn canonical(data_type: &DataType) -> DataType {
         | DataType::Decimal256(..)
         | DataType::FixedSizeBinary(_)
         | DataType::Binary
+        | DataType::LargeBinary
+        | DataType::LargeUtf8
         | DataType::Date32 => data_type.clone(),
         // What has no type of its own is shown as text.
         _ => DataType::Utf8,
@@ -188,6 +190,8 @@ pub fn wire_type(data_type: &DataType) -> WireType {
         DataType::Decimal128(..) | DataType::Decimal256(..) => (Type::NUMERIC, -1),
         DataType::Binary => (Type::BYTEA, -1),
         DataType::FixedSizeBinary(_) => (Type::UUID, 16),
+        DataType::LargeBinary => (Type::JSON, -1),
+        DataType::LargeUtf8 => (Type::JSONB, -1),
         DataType::Date32 => (Type::DATE, 4),
         DataType::Time64(_) => (Type::TIME, 8),
         DataType::Timestamp(_, None) => (Type::TIMESTAMP, 8),
@@ -218,6 +222,8 @@ fn array_of(element: &DataType) -> Type {
         DataType::Decimal128(..) | DataType::Decimal256(..) => Type::NUMERIC_ARRAY,
         DataType::Binary => Type::BYTEA_ARRAY,
         DataType::FixedSizeBinary(_) => Type::UUID_ARRAY,
+        DataType::LargeBinary => Type::JSON_ARRAY,
+        DataType::LargeUtf8 => Type::JSONB_ARRAY,
         DataType::Date32 => Type::DATE_ARRAY,
         DataType::Time64(_) => Type::TIME_ARRAY,
         DataType::Timestamp(_, None) => Type::TIMESTAMP_ARRAY,
@@ -241,6 +247,8 @@ pub fn arrow_type(oid: u32) -> Option<DataType> {
         Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::CHAR => DataType::Utf8,
         Type::BYTEA => DataType::Binary,
         Type::UUID => DataType::FixedSizeBinary(16),
+        Type::JSON => DataType::LargeBinary,
+        Type::JSONB => DataType::LargeUtf8,
         Type::DATE => DataType::Date32,
         Type::TIME => DataType::Time64(TimeUnit::Microsecond),
         Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
@@ -275,6 +283,8 @@ fn element_of(oid: u32) -> Option<DataType> {
         Type::TEXT,
         Type::BYTEA,
         Type::UUID,
+        Type::JSON,
+        Type::JSONB,
         Type::DATE,
         Type::TIME,
         Type::TIMESTAMP,
@@ -294,7 +304,10 @@ mod tests {
 
     #[test]
     fn types_go_both_ways() {
-        for oid in [16, 17, 20, 21, 23, 25, 700, 701, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 1007, 1009, 1231] {
+        for oid in [
+            16, 17, 20, 21, 23, 25, 700, 701, 1082, 1083, 1114, 1184, 1186, 1700, 2950, 114, 3802, 199, 3807, 1007,
+            1009, 1231,
+        ] {
             assert_eq!(wire_type(&arrow_type(oid).unwrap()).oid, oid);
         }
         assert_eq!(arrow_type(0), None);

@@ -55,6 +55,7 @@ async fn values_go_round() {
         ("interval", "1 year 2 mons -3 days +04:05:06.789"),
         ("interval", "-1 mons"),
         ("uuid", "6ecd8c99-4036-403d-bf84-cf8400f67836"),
+        ("jsonb", "{\"a\": [1.50, null], \"bb\": \"it's grüße\"}"),
     ]
     .into_iter()
     .enumerate()
@@ -106,4 +107,43 @@ async fn objects_are_of_type_json() {
         let statement = client.prepare(sql).await.unwrap();
         assert_eq!(statement.columns()[0].type_(), &Type::JSON, "{sql}");
     }
+}
+
+/// Bytes of `jsonb` begin with the number of their version; what is stored of either type is what it says of itself.
+#[tokio::test]
+async fn json_goes_in_and_out() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TABLE d (id int PRIMARY KEY, j json, b jsonb)").await.unwrap();
+    let insert = client.prepare("INSERT INTO d VALUES ($1, $2, $3)").await.unwrap();
+    assert_eq!(insert.params(), [Type::INT4, Type::JSON, Type::JSONB]);
+    let (json, jsonb) = (b"{\"b\":1,  \"a\":[2]}".to_vec(), b"\x01{\"b\":1,  \"a\":[2]}".to_vec());
+    client.execute(&insert, &[&1, &Raw(json.clone()), &Raw(jsonb)]).await.unwrap();
+    let row = client.query_one("SELECT j, b, b -> 'a' AS part, j ->> 'a' AS text FROM d", &[]).await.unwrap();
+    let types: Vec<&Type> = row.columns().iter().map(|column| column.type_()).collect();
+    assert_eq!(types, [&Type::JSON, &Type::JSONB, &Type::JSONB, &Type::TEXT]);
+    assert_eq!(row.get::<_, Raw>(0), Raw(json));
+    assert_eq!(row.get::<_, Raw>(1), Raw(b"\x01{\"a\": [2], \"b\": 1}".to_vec()));
+    assert_eq!(row.get::<_, Raw>(2), Raw(b"\x01[2]".to_vec()));
+    assert_eq!(row.get::<_, String>(3), "[2]");
+
+    for (id, j, b, code) in [(2, "{", "\u{1}{}", "22P02"), (3, "{}", "\u{1}{\"a\"}", "22P02"), (4, "{}", "{}", "22P03")]
+    {
+        let bytes = |text: &str| Raw(text.as_bytes().to_vec());
+        let error = client.execute(&insert, &[&id, &bytes(j), &bytes(b)]).await.unwrap_err();
+        assert_eq!(error.code().map(|code| code.code()), Some(code), "{id}");
+    }
+
+    let asked = client.prepare("SELECT id FROM d WHERE b @> $1 AND b ->> $2 = $3 AND b ? $4").await.unwrap();
+    assert_eq!(asked.params(), [Type::JSONB, Type::TEXT, Type::TEXT, Type::TEXT]);
+    let part = Raw(b"\x01{\"b\": 1.0}".to_vec());
+    assert_eq!(client.query(&asked, &[&part, &"b", &"1", &"a"]).await.unwrap().len(), 1);
+    let change = client.prepare("UPDATE d SET b = jsonb_set(b, $1, $2) WHERE id = $3").await.unwrap();
+    assert_eq!(change.params(), [Type::TEXT_ARRAY, Type::JSONB, Type::INT4]);
+    let path = vec!["a".to_owned(), "0".to_owned()];
+    assert_eq!(client.execute(&change, &[&path, &part, &1]).await.unwrap(), 1);
+    let text: String = client.query_one("SELECT b::text FROM d", &[]).await.unwrap().get(0);
+    assert_eq!(text, "{\"a\": [{\"b\": 1.0}], \"b\": 1}");
+    let cast = client.prepare("SELECT $1::jsonb, $2::json").await.unwrap();
+    assert_eq!(cast.params(), [Type::JSONB, Type::JSON]);
 }

@@ -13,6 +13,7 @@ use saki_catalog::SqlError;
 use saki_functions::arithmetic::NUMERIC;
 use saki_functions::blanks::BPCHAR;
 use saki_functions::bytes::{BYTEA, UUID};
+use saki_functions::json::{AS_JSON, AS_JSONB};
 
 pub struct Casts;
 
@@ -88,6 +89,8 @@ fn reader(data_type: &DataType) -> Option<&'static str> {
     match data_type {
         DataType::Uuid => Some(UUID),
         DataType::Bytea => Some(BYTEA),
+        DataType::JSON => Some(AS_JSON),
+        DataType::JSONB => Some(AS_JSONB),
         _ => None,
     }
 }

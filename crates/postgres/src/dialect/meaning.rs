@@ -15,6 +15,7 @@ use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, 
 use super::types::{text_of, typed};
 use saki_functions::arithmetic;
 use saki_functions::casts::{narrow, text};
+use saki_functions::json;
 use saki_parameters::{SessionTime, Unit};
 use saki_times::session_time;
 
@@ -166,7 +167,7 @@ fn moment(cast: Cast, schema: &DFSchema, session: &SessionTime) -> Result<Expr> 
     let is_time =
         matches!(target, DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_) | DataType::Interval(_));
     let Ok(source) = cast.expr.get_type(schema) else { return Ok(Expr::Cast(cast)) };
-    let is_text = matches!(source, DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8);
+    let is_text = matches!(source, DataType::Utf8 | DataType::Utf8View);
     if is_text && is_time {
         return match constant(&cast.expr, target, session)? {
             Some(literal) => Ok(literal),
@@ -224,8 +225,15 @@ fn conversion(conversion: Cast, schema: &DFSchema) -> Transformed<Expr> {
         (DataType::Float64 | DataType::Decimal128(..), DataType::Float32) => {
             return Transformed::yes(narrow::real(*conversion.expr));
         }
-        (DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8, target) => {
-            return match narrow::read(*conversion.expr.clone(), target) {
+        (DataType::LargeUtf8, target) => {
+            return match json::read(*conversion.expr.clone(), target) {
+                Some(value) => Transformed::yes(value),
+                None => Transformed::no(Expr::Cast(conversion)),
+            };
+        }
+        (DataType::Utf8 | DataType::Utf8View, target) => {
+            let text = || *conversion.expr.clone();
+            return match narrow::read(text(), target).or_else(|| json::spelled(text(), target)) {
                 Some(value) => Transformed::yes(value),
                 None => Transformed::no(Expr::Cast(conversion)),
             };

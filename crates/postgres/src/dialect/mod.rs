@@ -40,7 +40,7 @@ pub use self::condition::{check_default, condition, default, expression, simplif
 pub use self::foreign::refuse_foreign;
 pub use self::once::mark;
 pub use self::operators::Operators;
-use self::query::groups::{gathered, having, twins};
+use self::query::groups::{gathered, having, objects, twins};
 pub use self::query::rows::row as row_values;
 pub use self::query::times::is_relative;
 use self::query::{emptiness, joins, lists, order, quantified, rows, series, sets, times, values, wildcards, windows};
@@ -51,7 +51,9 @@ use crate::rewrite;
 use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
 use saki_functions::sets::ordered::ordered_sets;
-use saki_functions::{arithmetic, blanks, bytes, choices, domains, encodings, numbers, numeric, patterns, row_wise};
+use saki_functions::{
+    arithmetic, blanks, bytes, choices, domains, encodings, json, numbers, numeric, patterns, row_wise,
+};
 use saki_parameters::SessionTime;
 use saki_statement::size;
 pub use saki_statement::size::{is_large, is_long};
@@ -88,6 +90,7 @@ pub fn register(state: &mut SessionState) {
         .chain(bytes::functions())
         .chain(choices::all())
         .chain(encodings::functions())
+        .chain(json::functions())
         .chain(saki_times::all())
         .chain(saki_functions::to_char::function())
     {
@@ -133,11 +136,13 @@ pub fn result_schema(state: &SessionState, plan: LogicalPlan) -> SchemaRef {
 fn rewrite(statement: &mut ast::Statement, relations: joins::Relations, session: &SessionTime) -> Result<()> {
     pass(statement, &mut sets::Sets)?;
     pass(statement, &mut series::Series)?;
-    pass(statement, &mut joins::Joins::new(relations))?;
+    pass(statement, &mut joins::Joins::new(relations.clone()))?;
     pass(statement, &mut wildcards::Wildcards)?;
     pass(statement, &mut order::Order::default())?;
     // Columns are called after what was written, not after what it becomes.
     pass(statement, &mut Columns::default())?;
+    pass(statement, &mut joins::WholeRows::new(relations))?;
+    pass(statement, &mut objects::Objects)?;
     pass(statement, &mut windows::Windows)?;
     pass(statement, &mut having::Having)?;
     pass(statement, &mut quantified::Quantified)?;

@@ -10,7 +10,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::types::{compares, comparison, known_type, truth, typed};
+use super::types::{Called, compares, comparison, json_operator, known_type, truth, typed};
 use saki_functions::arithmetic::quotient;
 use saki_functions::numeric::{folded, long_product};
 use saki_functions::row_wise;
@@ -84,6 +84,17 @@ fn known(op: &BinaryOperator) -> Option<Operator> {
         BinaryOperator::Multiply => Operator::Multiply,
         BinaryOperator::Divide => Operator::Divide,
         BinaryOperator::Modulo => Operator::Modulo,
+        BinaryOperator::StringConcat => Operator::StringConcat,
+        BinaryOperator::Arrow => Operator::Arrow,
+        BinaryOperator::LongArrow => Operator::LongArrow,
+        BinaryOperator::HashArrow => Operator::HashArrow,
+        BinaryOperator::HashLongArrow => Operator::HashLongArrow,
+        BinaryOperator::AtArrow => Operator::AtArrow,
+        BinaryOperator::ArrowAt => Operator::ArrowAt,
+        BinaryOperator::Question => Operator::Question,
+        BinaryOperator::QuestionPipe => Operator::QuestionPipe,
+        BinaryOperator::QuestionAnd => Operator::QuestionAnd,
+        BinaryOperator::HashMinus => Operator::HashMinus,
         _ => return None,
     })
 }
@@ -95,6 +106,10 @@ fn known(op: &BinaryOperator) -> Option<Operator> {
 /// type it has to have.
 pub fn operator(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Planned> {
     use Operator::{And, Divide, Minus, Modulo, Multiply, Or, Plus};
+    let (left, right) = match json_operator(left, op, right, schema)? {
+        Called::Whole(expr) => return Ok(Planned::Whole(expr)),
+        Called::Other(left, right) => (left, right),
+    };
     match op {
         op if compares(op) => {
             let (left, right) = comparison(left, op, right, schema)?;

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::syntax::{function_name, system_name};
 use super::{references, words};
+use saki_functions::json::SETS;
 use saki_statement::name_of;
 use saki_statement::walk::walk;
 use saki_system::SYSTEM_SCHEMAS;
@@ -24,8 +25,10 @@ pub fn is_about_system(statement: &Statement) -> bool {
 }
 
 /// Names of functions whose calls are a sign.
-static FUNCTIONS: LazyLock<HashSet<&'static str>> =
-    LazyLock::new(|| functions::names().chain(UNNESTED.iter().map(|(name, _)| *name)).collect());
+static FUNCTIONS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    let unnested = UNNESTED.iter().map(|(name, _)| *name).chain(SETS.iter().map(|(name, _)| *name));
+    functions::names().chain(unnested).collect()
+});
 
 /// Whether a function in FROM is one that the planner does not know there.
 fn is_ours(function: &ObjectName) -> bool {

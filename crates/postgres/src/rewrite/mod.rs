@@ -3,6 +3,7 @@
 
 mod arrays;
 mod concern;
+mod elements;
 mod names;
 mod operators;
 mod references;
@@ -40,6 +41,7 @@ pub fn rewrite(statement: &mut Statement) -> Result<()> {
     pass(statement, &mut words::Words)?;
     pass(statement, &mut operators::Operators)?;
     pass(statement, &mut references::References)?;
+    elements::name_elements(statement);
     pass(statement, &mut sets::Sets)?;
     pass(statement, &mut arrays::Arrays)
 }

@@ -11,6 +11,7 @@ use super::arrays::is_vector;
 use super::set_names::tell_apart;
 use super::syntax::{arguments, flow, function_name, number, query};
 use saki_catalog::{Result, SqlError};
+use saki_functions::json::SETS;
 use saki_statement::{call, column_name, name_of};
 use saki_system::functions::UNNESTED;
 
@@ -32,9 +33,17 @@ impl VisitorMut for Sets {
     }
 }
 
+/// What a function that takes JSON apart gives: its columns' names, each with the function that gives it as a list.
+fn json_columns(name: &str) -> Option<&'static [(&'static str, &'static str)]> {
+    SETS.iter().find(|(set, _)| *set == name).map(|(_, columns)| *columns)
+}
+
 /// The function that gives as one list what a set-returning one gives as rows.
 fn list_function(name: &str) -> Option<&'static str> {
-    UNNESTED.iter().find(|(set, _)| *set == name).map(|(_, list)| *list)
+    match json_columns(name) {
+        Some([(_, list)]) => Some(list),
+        _ => UNNESTED.iter().find(|(set, _)| *set == name).map(|(_, list)| *list),
+    }
 }
 
 /// The list that a set-returning function unnests.
@@ -119,8 +128,11 @@ fn lateral(item: Item) -> Result<TableFactor> {
         columns: Vec::new(),
         at: None,
     });
-    let lists: Vec<Expr> =
-        if name == "unnest" { arguments.clone() } else { list_of(&name, arguments.clone()).into_iter().collect() };
+    let lists: Vec<Expr> = match json_columns(&name) {
+        Some(columns) => columns.iter().map(|(_, list)| call(list, arguments.clone())).collect(),
+        None if name == "unnest" => arguments.clone(),
+        None => list_of(&name, arguments.clone()).into_iter().collect(),
+    };
     let mut columns: Vec<String> = lists.iter().map(|list| format!("unnest({list})")).collect();
     if let (true, Some(list)) = (ordinality, lists.first()) {
         columns.push(format!("unnest({})", call("pg_subscripts", vec![list.clone(), number(1)])));
@@ -129,9 +141,13 @@ fn lateral(item: Item) -> Result<TableFactor> {
         // A function that returns one value, as a table of one row.
         columns.push(call(&name, arguments).to_string());
     }
+    let own = |at: usize| {
+        let (own, _) = json_columns(&name)?.get(at)?;
+        (!own.is_empty()).then(|| Ident::new(*own))
+    };
     let named = columns.iter().enumerate().map(|(at, column)| {
         let stated = alias.columns.get(at).map(|column| column.name.clone());
-        let called = stated.unwrap_or_else(|| match at {
+        let called = stated.or_else(|| own(at)).unwrap_or_else(|| match at {
             0 => alias.name.clone(),
             _ if ordinality && at + 1 == columns.len() => Ident::new("ordinality"),
             _ => Ident::new(format!("{name}_{at}")),

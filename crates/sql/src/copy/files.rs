@@ -15,6 +15,7 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use futures::StreamExt;
 
+use super::texts::{schema_of_texts, texts};
 use saki_catalog::convert::parse_column;
 use saki_catalog::{Result, SqlError, Table};
 use saki_parameters::SessionTime;
@@ -185,10 +186,10 @@ pub async fn write_file(
     let unfinished = PathBuf::from(unfinished(path));
     let written = async {
         let schema = file_schema(&stream.schema());
-        let mut output = FileWriter::create(&unfinished, format, csv, &schema)?;
+        let mut output = FileWriter::create(&unfinished, format, csv, &schema_of_texts(&schema))?;
         let mut rows = 0;
         while let Some(batch) = stream.next().await {
-            let batch = with_texts(&batch?, &schema)?;
+            let batch = texts(&with_texts(&batch?, &schema)?)?;
             rows += batch.num_rows() as u64;
             output.write(&batch)?;
         }

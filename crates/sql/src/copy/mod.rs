@@ -2,6 +2,7 @@
 
 mod client;
 mod files;
+mod texts;
 
 use std::sync::Arc;
 

@@ -117,7 +117,9 @@ fn spelled(data_type: &DataType) -> Result<ast::DataType> {
         DataType::Decimal128(precision, scale) | DataType::Decimal256(precision, scale) => {
             Sql::Numeric(ExactNumberInfo::PrecisionAndScale(u64::from(*precision), i64::from(*scale)))
         }
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Sql::Text,
+        DataType::Utf8 | DataType::Utf8View => Sql::Text,
+        DataType::LargeBinary => Sql::JSON,
+        DataType::LargeUtf8 => Sql::JSONB,
         DataType::Binary => Sql::Bytea,
         DataType::Date32 => Sql::Date,
         DataType::Time64(_) => Sql::Time(None, TimezoneInfo::None),

@@ -252,8 +252,8 @@ fn text_columns(names: &[&str]) -> SchemaRef {
 /// The type in which values of a parameter arrive.
 fn plain(found: DataType) -> DataType {
     match found {
-        DataType::Utf8View | DataType::LargeUtf8 | DataType::Null => DataType::Utf8,
-        DataType::BinaryView | DataType::LargeBinary => DataType::Binary,
+        DataType::Utf8View | DataType::Null => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
         DataType::Dictionary(_, value) => plain(*value),
         DataType::UInt8 | DataType::Int8 => DataType::Int16,
         DataType::UInt16 => DataType::Int32,

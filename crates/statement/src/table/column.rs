@@ -245,7 +245,7 @@ mod tests {
     fn types_that_do_not_fit_or_are_not_there_are_refused_at_the_column() {
         check(
             &[
-                ("a json", "0A000 at 1:17"),
+                ("a point", "0A000 at 1:17"),
                 ("a int[]", "0A000 at 1:17"),
                 ("a interval", "0A000 at 1:17"),
                 ("a nosuch", "0A000 at 1:17"),

@@ -111,7 +111,9 @@ impl ColumnValues {
             DataType::Float4 => Self::Float4(Vec::new(), nulls),
             DataType::Float8 => Self::Float8(Vec::new(), nulls),
             DataType::Uuid => Self::Uuid(Vec::new(), nulls),
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => Self::Text(StringViewBuilder::new()),
+            DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
+                Self::Text(StringViewBuilder::new())
+            }
             DataType::Bytea => Self::Bytea(BinaryViewBuilder::new()),
         }
     }

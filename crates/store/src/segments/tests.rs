@@ -8,8 +8,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int64Array, IntervalMonthDayNanoArray, RecordBatch, StringArray, Time64MicrosecondArray,
-    TimestampMicrosecondArray,
+    Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, LargeStringArray, RecordBatch, StringArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray,
 };
 use saki_base::{Column, DataType, Interval, Random, TableId};
 use saki_catalog::{ColumnDetail, PUBLIC, Table};
@@ -38,6 +38,8 @@ const TYPES: [(&str, DataType); 17] = [
     ("text", DataType::Text),
     ("varchar", DataType::Varchar(200)),
     ("bytea", DataType::Bytea),
+    ("json", DataType::Json),
+    ("jsonb", DataType::Jsonb),
 ];
 
 /// A table `typed` with a column of each type, after its key `id`.
@@ -141,6 +143,8 @@ fn values(random: &mut Random, data_type: DataType, rows: usize, nulls: f64) -> 
             }
             Arc::new(builder.finish())
         }
+        DataType::Jsonb => Arc::new(LargeStringArray::from(some(random, rows, nulls, text))),
+        DataType::Json => Arc::new(LargeBinaryArray::from(LargeStringArray::from(some(random, rows, nulls, text)))),
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
             Arc::new(StringArray::from(some(random, rows, nulls, text)))
         }

@@ -59,7 +59,6 @@ pub const FUNCTIONS: &[Definition] = &[
         ))
     }),
     lax("format", Returns::Text, super::format::format),
-    lax("json_build_object", Returns::Text, json_object),
     strict("pg_char", Returns::Text, |_, args| Ok(text(args.text(0).map(|text| text.chars().take(1).collect())))),
 ];
 
@@ -107,17 +106,4 @@ fn expand_array(_: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> 
     let field = Arc::new(Field::new_list_field(position_type(), true));
     let list = ListArray::try_new(field, OffsetBuffer::from_lengths([items.len()]), Arc::new(rows), None)?;
     Ok(ScalarValue::List(Arc::new(list)))
-}
-
-/// Names and values in turn, as PostgreSQL writes an object.
-fn json_object(_: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
-    let value = |value: &ScalarValue| match value {
-        value if value.is_null() => "null".to_owned(),
-        ScalarValue::Boolean(Some(truth)) => truth.to_string(),
-        value if value.data_type().is_numeric() => value.to_string(),
-        value => serde_json::Value::String(value.to_string()).to_string(),
-    };
-    let name = |name: &ScalarValue| serde_json::Value::String(name.to_string()).to_string();
-    let pairs = (0..args.len()).step_by(2).map(|at| format!("{} : {}", name(args.get(at)), value(args.get(at + 1))));
-    Ok(text(Some(format!("{{{}}}", pairs.collect::<Vec<_>>().join(", ")))))
 }

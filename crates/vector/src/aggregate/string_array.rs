@@ -48,10 +48,10 @@ pub(super) fn string_array(
         views.push(make_view(&bytes[place], window, offset as u32));
     }
     Ok(match logical {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::LargeBinary | DataType::Utf8View => {
             Arc::new(StringViewArray::try_new(views.into(), buffers.collect::<Vec<_>>(), nulls)?)
         }
-        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+        DataType::Binary | DataType::BinaryView => {
             Arc::new(BinaryViewArray::try_new(views.into(), buffers.collect::<Vec<_>>(), nulls)?)
         }
         other => return Err(unfit("strings", other)),

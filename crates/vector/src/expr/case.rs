@@ -93,7 +93,9 @@ fn blend(pieces: &[Piece], data_type: &DataType, rows: usize) -> Result<Operand>
             primitives::<Float64Type>(pieces, rows, |v| if let Value::Float8(v) = v { Some(*v) } else { None })?
         }
         DataType::Decimal128(..) => decimals(pieces, rows)?,
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => texts(pieces, data_type, rows)?,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::LargeBinary | DataType::Utf8View => {
+            texts(pieces, data_type, rows)?
+        }
         _ => any(pieces, data_type, rows)?,
     };
     Ok(Operand::Column(column))

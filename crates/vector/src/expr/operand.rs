@@ -116,8 +116,8 @@ pub(crate) fn nulls(data_type: &DataType, rows: usize) -> ArrayRef {
     new_null_array(
         match data_type {
             DataType::Decimal128(..) => &DataType::Int64,
-            DataType::Utf8 | DataType::LargeUtf8 => &DataType::Utf8View,
-            DataType::Binary | DataType::LargeBinary => &DataType::BinaryView,
+            DataType::Utf8 | DataType::LargeUtf8 | DataType::LargeBinary => &DataType::Utf8View,
+            DataType::Binary => &DataType::BinaryView,
             other => other,
         },
         rows,

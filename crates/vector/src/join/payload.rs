@@ -24,7 +24,9 @@ pub(super) fn unite(columns: &[Column], logical: &DataType) -> Result<Column> {
     let references: Vec<&Column> = columns.iter().collect();
     let column = match logical {
         _ if columns.is_empty() => Column::new(empty(logical)),
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Column::new(unite_text(columns)?),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::LargeBinary | DataType::Utf8View => {
+            Column::new(unite_text(columns)?)
+        }
         DataType::Decimal128(..) => unite_decimals(&references)?,
         _ => Column::concat(&references)?,
     };
@@ -38,8 +40,8 @@ pub(super) fn unite(columns: &[Column], logical: &DataType) -> Result<Column> {
 /// An array without rows in a native form.
 fn empty(logical: &DataType) -> ArrayRef {
     new_empty_array(match logical {
-        DataType::Utf8 | DataType::LargeUtf8 => &DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => &DataType::BinaryView,
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::LargeBinary => &DataType::Utf8View,
+        DataType::Binary => &DataType::BinaryView,
         DataType::Decimal128(..) => &DataType::Int64,
         other => other,
     })

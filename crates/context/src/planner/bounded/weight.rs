@@ -40,7 +40,7 @@ const NUMBER_BYTES: usize = 48;
 const SERIES_MAX: usize = 10_000_000;
 
 /// By the planner's names.
-const BOUNDS: [(&str, Bound); 34] = [
+const BOUNDS: [(&str, Bound); 64] = [
     (CONCAT, Times(1)),
     ("array_append", Times(1)),
     ("array_concat", Times(1)),
@@ -57,7 +57,36 @@ const BOUNDS: [(&str, Bound); 34] = [
     ("format", AtMost(of_format)),
     // Some letters become three.
     ("initcap", Times(3)),
+    // A letter of a text may take six, and a comma a blank.
+    ("array_to_json", Times(6)),
+    ("as_jsonb", Times(2)),
+    ("json_build_array", Times(6)),
     ("json_build_object", Times(6)),
+    ("json_each_keys", AtMost(of_json_list)),
+    ("json_elements", AtMost(of_json_list)),
+    ("json_elements_text", AtMost(of_json_list)),
+    ("json_keys", AtMost(of_json_list)),
+    ("json_object", Times(6)),
+    ("json_of_items", Times(6)),
+    ("json_of_pairs", Times(2)),
+    ("json_pair", Times(6)),
+    ("json_values", AtMost(of_json_list)),
+    ("json_values_text", AtMost(of_json_list)),
+    ("jsonb_build_array", Times(8)),
+    ("jsonb_build_object", Times(8)),
+    ("jsonb_concat", Times(1)),
+    ("jsonb_each_keys", AtMost(of_json_list)),
+    ("jsonb_elements", AtMost(of_json_list)),
+    ("jsonb_elements_text", AtMost(of_json_list)),
+    ("jsonb_insert", Times(2)),
+    ("jsonb_keys", AtMost(of_json_list)),
+    ("jsonb_object", Times(6)),
+    ("jsonb_of_items", Times(8)),
+    ("jsonb_of_pairs", Times(4)),
+    ("jsonb_pretty", AtMost(of_json_lines)),
+    ("jsonb_set", Times(2)),
+    ("jsonb_values", AtMost(of_json_list)),
+    ("jsonb_values_text", AtMost(of_json_list)),
     ("lower", Times(3)),
     ("lpad", AtMost(of_pad)),
     ("make_array", Times(1)),
@@ -77,9 +106,33 @@ const BOUNDS: [(&str, Bound); 34] = [
     ("string_to_array", AtMost(of_string_to_array)),
     // A letter of a pattern stands for at most so many: MONTH, J, RN.
     ("to_char", AtMost(|row| row.bytes(1).saturating_mul(16))),
+    ("to_json", Times(6)),
+    ("to_jsonb", Times(8)),
     ("translate", AtMost(of_translate)),
     ("upper", Times(3)),
 ];
+
+/// Each element is a text and a place in a list.
+fn of_json_list(row: &Row<'_>) -> usize {
+    const ELEMENT_BYTES: usize = 64;
+    let elements = 1 + letters(row, b",");
+    row.bytes(0).saturating_add(elements.saturating_mul(ELEMENT_BYTES))
+}
+
+/// Each value has a line, with four blanks for each level that it is in.
+fn of_json_lines(row: &Row<'_>) -> usize {
+    let (lines, levels) = (2 + 2 * letters(row, b",[{"), letters(row, b"[{").min(saki_base::json::DEPTH_MAX));
+    row.bytes(0).saturating_add(lines.saturating_mul(4 * levels + 2))
+}
+
+/// How often letters stand in a row's text.
+fn letters(row: &Row<'_>, of: &[u8]) -> usize {
+    let bytes = match row.place(0) {
+        Some((values, place)) if *values.data_type() == DataType::LargeBinary => values.as_binary::<i64>().value(place),
+        _ => row.text(0).map_or(&[][..], str::as_bytes),
+    };
+    bytes.iter().filter(|byte| of.contains(byte)).count()
+}
 
 /// The bound of a function; `None` for one whose values are no larger than its arguments.
 pub fn bound(function: &str) -> Option<&'static Bound> {

@@ -145,6 +145,8 @@ fn spelled(data_type: &Arrow) -> Option<DataType> {
         Arrow::Interval(_) => DataType::Interval { fields: None, precision: None },
         Arrow::Binary => DataType::Bytea,
         Arrow::FixedSizeBinary(16) => DataType::Uuid,
+        Arrow::LargeBinary => DataType::JSON,
+        Arrow::LargeUtf8 => DataType::JSONB,
         _ => return None,
     })
 }

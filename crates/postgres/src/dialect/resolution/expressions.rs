@@ -22,9 +22,9 @@ use crate::dialect::types::{
     known_type, no_operator, truth, typed,
 };
 use saki_catalog::SqlError;
-use saki_functions::numeric;
 use saki_functions::sets::intervals::of_intervals;
 use saki_functions::sets::series::{SERIES, argument_types};
+use saki_functions::{json, numeric};
 use saki_system::types::{UNKNOWN, oid_of_value, value_type};
 
 /// Functions that give back one of their arguments.
@@ -35,6 +35,9 @@ const CHOOSING: [(&str, &str); 4] =
 const ORDERED: [&str; 3] = ["mode", "percentile_cont", "percentile_disc"];
 /// Functions that give integers, where the planner's numbers have no sign.
 const COUNTING: [&str; 5] = ["array_length", "array_position", "cardinality", "regexp_count", "regexp_instr"];
+
+/// The oid of `text[]`.
+const TEXTS: i64 = 1009;
 
 /// Gives the parts of one expression their types.
 pub struct Types<'s> {
@@ -107,6 +110,7 @@ impl Types<'_> {
     pub fn sorted_by(&self, key: Expr) -> Expr {
         match known_type(&key, self.schema) {
             Some(of) if is_interval(&of) => saki_times::length(key),
+            Some(of) if of == json::JSONB => json::key(key),
             _ => key,
         }
     }
@@ -128,6 +132,9 @@ impl Types<'_> {
         trim(&mut std::iter::once(&mut *expr).chain(&mut list).collect::<Vec<_>>(), self.chars);
         let is_column = |item: &Expr| matches!(item, Expr::Column(_) | Expr::OuterReferenceColumn(..));
         // As PostgreSQL does: several values are an array, of one type; a single value and columns are compared alone.
+        if self.known_types(std::slice::from_ref(&*expr)).contains(&json::JSON) {
+            return Err(no_operator(&json::JSON, "=", &json::JSON).into());
+        }
         let of_intervals = self.known_types(&list).iter().chain(&known_type(&expr, self.schema)).any(is_interval);
         // The planner takes for a constant whatever is one where there are no rows: a CASE, though it looks at columns.
         let is_computed = |item: &Expr| !is_column(item) && item.any_column_refs();
@@ -297,7 +304,8 @@ impl Types<'_> {
             Err(error) => return Err(error.into()),
         };
         for ((arg, of), to) in args.iter_mut().zip(types).zip(form) {
-            if let Some(target) = value_type(to).filter(|_| of == UNKNOWN) {
+            let texts = || (to == TEXTS).then(|| Arrow::List(Arc::new(Field::new_list_field(Arrow::Utf8, true))));
+            if let Some(target) = value_type(to).or_else(texts).filter(|_| of == UNKNOWN) {
                 *arg = typed(std::mem::take(arg), &target)?;
             }
         }

@@ -22,8 +22,9 @@ use self::blanks::char_columns;
 use self::expressions::Types;
 pub use self::later::called_last;
 pub use self::order::kept;
-use super::types::{comparison, truth};
+use super::types::{comparison, known_type, truth};
 use saki_catalog::SqlError;
+use saki_functions::json::JSON;
 
 /// A plan whose expressions have their types; `chars` tells which columns are of type char(n).
 ///
@@ -47,6 +48,7 @@ fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
         let typed = expr.rewrite(&mut Types { schema: &schema, chars: &chars })?;
         Ok(typed.update_data(|expr| name.restore(expr)))
     })?;
+    refuse_json(&plan.data)?;
     match plan.data {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
             let is_window = |expr: &Expr| Ok(matches!(expr, Expr::WindowFunction(_)));
@@ -84,6 +86,35 @@ fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
         LogicalPlan::Join(join) if sets::is_set_operation(&join) => sets::set_operation(join),
         LogicalPlan::Join(join) => LogicalPlan::Join(compared_keys(join, &schema)?).recompute_schema(),
         other => other.recompute_schema(),
+    }
+}
+
+/// Refuses to sort and to group by values of `json`, of which PostgreSQL does not know which are equal.
+///
+/// # Errors
+/// 42883.
+fn refuse_json(plan: &LogicalPlan) -> Result<()> {
+    let refused = |kind: &str| {
+        Err(SqlError::invalid(format!("could not identify an {kind} operator for type json")).code("42883").into())
+    };
+    let is_json = |key: &Expr, schema: &DFSchema| known_type(key, schema).is_some_and(|of| of == JSON);
+    match plan {
+        LogicalPlan::Aggregate(node) if node.group_expr.iter().any(|key| is_json(key, node.input.schema())) => {
+            refused("equality")
+        }
+        LogicalPlan::Distinct(node) if node.input().schema().fields().iter().any(|of| *of.data_type() == JSON) => {
+            refused("equality")
+        }
+        LogicalPlan::Join(join) if sets::is_set_operation(join) => {
+            match join.left.schema().fields().iter().any(|of| *of.data_type() == JSON) {
+                true => refused("equality"),
+                false => Ok(()),
+            }
+        }
+        LogicalPlan::Sort(node) if node.expr.iter().any(|key| is_json(&key.expr, node.input.schema())) => {
+            refused("ordering")
+        }
+        _ => Ok(()),
     }
 }
 

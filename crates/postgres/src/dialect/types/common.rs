@@ -19,6 +19,8 @@ enum Category {
     Interval,
     Bytes,
     Uuid,
+    Json,
+    Jsonb,
 }
 
 /// What becomes of operands.
@@ -54,6 +56,8 @@ fn category(data_type: &Arrow) -> Option<Category> {
         DataType::Time => Category::Time,
         DataType::Interval => Category::Interval,
         DataType::Uuid => Category::Uuid,
+        DataType::Json => Category::Json,
+        DataType::Jsonb => Category::Jsonb,
     })
 }
 

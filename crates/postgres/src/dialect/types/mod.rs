@@ -3,10 +3,14 @@
 
 mod calls;
 mod common;
+mod json;
+mod known;
 mod sides;
 mod unknown;
 
 pub use self::calls::called;
 pub use self::common::{Together, chosen, compared, do_not_match, no_operator};
-pub use self::sides::{compares, comparison, converted, is_interval, is_special, known_type, truth};
+pub use self::json::{Called, json_operator};
+pub use self::known::known_type;
+pub use self::sides::{compares, comparison, converted, is_interval, is_special, truth};
 pub use self::unknown::{text_of, typed};

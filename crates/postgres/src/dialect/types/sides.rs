@@ -5,7 +5,9 @@ use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Operator, cast};
 
 use super::common::{Together, compared, no_operator};
-use super::unknown::{text_of, typed};
+use super::json::json_compared;
+use super::known::{known_type, type_of};
+use super::unknown::typed;
 use saki_catalog::SqlError;
 use saki_system::PG_TYPE;
 use saki_system::type_name;
@@ -58,7 +60,7 @@ pub fn comparison(left: Expr, operator: Operator, right: Expr, schema: &DFSchema
     if any_interval && is_interval(&known_type(&left, schema)) && is_interval(&known_type(&right, schema)) {
         return Ok((saki_times::length(left), saki_times::length(right)));
     }
-    Ok((left, right))
+    json_compared(left, operator, right, schema)
 }
 
 /// A condition.
@@ -73,40 +75,6 @@ pub fn truth(expr: Expr, place: &str, schema: &DFSchema) -> Result<Expr> {
             Err(SqlError::invalid(message).code("42804").into())
         }
         _ => Ok(expr),
-    }
-}
-
-/// The type of an expression that has one; `None` for texts and NULLs whose type is unknown.
-pub fn known_type(expr: &Expr, schema: &DFSchema) -> Option<Arrow> {
-    if text_of(expr).is_some() {
-        return None;
-    }
-    match expr {
-        // The planner takes all whole numbers for bigints.
-        Expr::Literal(ScalarValue::Int64(Some(number)), _) if i32::try_from(*number).is_ok() => Some(Arrow::Int32),
-        _ => type_of(expr, schema).filter(|of| *of != Arrow::Null),
-    }
-}
-
-/// The type of an expression, without a look at what need not be looked at: each level asks for the types of those
-/// below.
-fn type_of(expr: &Expr, schema: &DFSchema) -> Option<Arrow> {
-    match expr {
-        Expr::Literal(value, _) => Some(value.data_type()),
-        Expr::Cast(Cast { field, .. }) => Some(field.data_type().clone()),
-        Expr::Alias(alias) => type_of(&alias.expr, schema),
-        Expr::BinaryExpr(binary) if binary.op.supports_propagation() || binary.op.is_logic_operator() => {
-            Some(Arrow::Boolean)
-        }
-        Expr::Not(_)
-        | Expr::IsNull(_)
-        | Expr::IsNotNull(_)
-        | Expr::Between(_)
-        | Expr::InList(_)
-        | Expr::InSubquery(_)
-        | Expr::Exists(_)
-        | Expr::Like(_) => Some(Arrow::Boolean),
-        other => other.get_type(schema).ok(),
     }
 }
 

@@ -31,6 +31,7 @@ impl<'a> Cells<'a> {
             | DataType::Interval(IntervalUnit::MonthDayNano)
             | DataType::Timestamp(..)
             | DataType::Binary
+            | DataType::LargeBinary
             | DataType::FixedSizeBinary(16) => None,
             _ => ArrayFormatter::try_new(array.as_ref(), &OPTIONS).ok(),
         };
@@ -63,6 +64,9 @@ fn own(array: &ArrayRef, row: usize) -> Option<(ValueRef<'_>, SqlType)> {
         DataType::Float64 => (ValueRef::Float8(array.as_primitive::<Float64Type>().value(row)), SqlType::Float8),
         DataType::Date32 => (ValueRef::Date(array.as_primitive::<Date32Type>().value(row)), SqlType::Date),
         DataType::Binary => (ValueRef::Bytea(array.as_binary::<i32>().value(row)), SqlType::Bytea),
+        DataType::LargeBinary => {
+            (ValueRef::Text(std::str::from_utf8(array.as_binary::<i64>().value(row)).ok()?), SqlType::Json)
+        }
         DataType::FixedSizeBinary(16) => {
             (ValueRef::Uuid(array.as_fixed_size_binary().value(row).try_into().ok()?), SqlType::Uuid)
         }

@@ -40,13 +40,13 @@ impl Compiler<'_> {
         // Blanks at the end mean something beside another column of text, and nothing beside what has no type.
         let is_column = matches!(expr, Expr::Column(..));
         let is_like = !is_column || is_padded(found) == is_padded(data_type);
-        (is_comparable(found, data_type) && is_like).then_some(expr)
+        (is_comparable(found, data_type) && is_like && !is_json(data_type)).then_some(expr)
     }
 
     /// Whether two columns compare by what they are.
     pub fn are_alike(&self, column: usize, other: usize) -> bool {
         let (one, other) = (self.type_of(column), self.type_of(other));
-        is_comparable(one, other) && is_padded(one) == is_padded(other)
+        is_comparable(one, other) && is_padded(one) == is_padded(other) && !is_json(one)
     }
 
     /// What becomes a column's value; `columns`: it may be made of others.
@@ -166,7 +166,7 @@ impl Compiler<'_> {
         };
         let data_type = plain(self.type_of(column));
         // Elements of decimals come in digits of their own.
-        if data_type == NUMERIC {
+        if data_type == NUMERIC || is_json(data_type) {
             return None;
         }
         let elements = match self.stated_at(place) {
@@ -223,6 +223,8 @@ fn stored(data_type: &Arrow) -> Option<DataType> {
         Arrow::Time64(TimeUnit::Microsecond) => DataType::Time,
         Arrow::Interval(IntervalUnit::MonthDayNano) => DataType::Interval,
         Arrow::FixedSizeBinary(16) => DataType::Uuid,
+        Arrow::LargeBinary => DataType::Json,
+        Arrow::LargeUtf8 => DataType::Jsonb,
         _ => return None,
     })
 }
@@ -238,6 +240,11 @@ fn plain(data_type: DataType) -> DataType {
 
 fn is_padded(data_type: DataType) -> bool {
     matches!(data_type, DataType::Char(_))
+}
+
+/// Whether values of a type have no order, or one that is not that of their texts.
+fn is_json(data_type: DataType) -> bool {
+    matches!(data_type, DataType::Json | DataType::Jsonb)
 }
 
 /// Whether values of two types compare by what they are.

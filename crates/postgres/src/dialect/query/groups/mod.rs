@@ -2,4 +2,5 @@
 
 pub mod gathered;
 pub mod having;
+pub mod objects;
 pub mod twins;

@@ -2,6 +2,7 @@
 //! them first. The planner always takes the left side's, and leaves `*` in the order of the tables.
 
 mod relations;
+mod whole_rows;
 
 use std::ops::ControlFlow;
 
@@ -14,6 +15,8 @@ use datafusion::sql::sqlparser::ast::{
 
 pub use self::relations::Relations;
 use self::relations::{Item, Merged, Sources};
+pub use self::whole_rows::WholeRows;
+use self::whole_rows::named_whole;
 use crate::statement::{column_name, name_of, parse_query, take};
 use saki_catalog::SqlError;
 use saki_statement::walk::{walk, walk_expressions, walk_mut};
@@ -33,6 +36,13 @@ impl Visitor for Found {
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
         if select.from.iter().any(merges) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Function(function) if named_whole(function).is_some() => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
