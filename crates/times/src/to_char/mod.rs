@@ -1,4 +1,6 @@
-//! `to_char` of dates and timestamps, by PostgreSQL's template patterns.
+//! `to_char` of dates, timestamps and intervals, by PostgreSQL's template patterns.
+
+mod interval;
 
 use std::sync::Arc;
 
@@ -39,8 +41,9 @@ impl ScalarUDFImpl for ToChar {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments.first() {
             Some(DataType::Date32 | DataType::Timestamp(..) | DataType::Null) => Ok(DataType::Utf8),
+            Some(DataType::Interval(_) | DataType::Duration(_)) => Ok(DataType::Utf8),
             Some(other) => Err(SqlError::unsupported(format!("to_char of {other} is not supported"))
-                .hint("to_char takes a date or a timestamp; cast numbers to text")
+                .hint("to_char takes a date, a timestamp, an interval or a number")
                 .into()),
             None => Err(SqlError::invalid("to_char takes a time and a template").code("42883").into()),
         }
@@ -57,6 +60,9 @@ fn texts(arrays: &[ArrayRef], zone: &TimeZone) -> Result<ArrayRef> {
     let [times, templates] = arrays else {
         return Err(SqlError::internal("to_char takes two arguments").into());
     };
+    if matches!(times.data_type(), DataType::Interval(_) | DataType::Duration(_)) {
+        return interval::texts(times, templates);
+    }
     let zone = matches!(times.data_type(), DataType::Timestamp(_, Some(_))).then_some(zone);
     let utc = zone.map(|_| "UTC".into());
     let times = cast(times, &DataType::Timestamp(TimeUnit::Microsecond, utc))?;
@@ -126,43 +132,7 @@ impl Moment {
     }
 
     fn text(&self, template: &str) -> Result<String, SqlError> {
-        let mut out = String::new();
-        let mut rest = template;
-        while let Some(first) = rest.chars().next() {
-            if first == '"' {
-                let inner = &rest[1..];
-                let end = inner.find('"').unwrap_or(inner.len());
-                out.push_str(&inner[..end]);
-                rest = inner.get(end + 1..).unwrap_or_default();
-                continue;
-            }
-            if let Some(escaped) = rest.strip_prefix("\\\"") {
-                out.push('"');
-                rest = escaped;
-                continue;
-            }
-            let (bare, fill) = match strip(rest, "FM") {
-                Some(after) => (after, false),
-                None => (rest, true),
-            };
-            match PATTERNS.iter().find(|pattern| strip(bare, pattern).is_some()) {
-                Some(pattern) => {
-                    let spelled = &bare[..pattern.len()];
-                    let value = self.value(pattern, spelled, fill)?;
-                    out.push_str(&value);
-                    rest = &bare[pattern.len()..];
-                    if let Some(after) = strip(rest, "TH") {
-                        out.push_str(ordinal(&value, rest.starts_with('T')));
-                        rest = after;
-                    }
-                }
-                None => {
-                    out.push(first);
-                    rest = &rest[first.len_utf8()..];
-                }
-            }
-        }
-        Ok(out)
+        written(template, |pattern, spelled, fill| self.value(pattern, spelled, fill))
     }
 
     fn value(&self, pattern: &str, spelled: &str, fill: bool) -> Result<String, SqlError> {
@@ -259,6 +229,47 @@ impl Moment {
             (self.year, (thursday - 1) / 7 + 1)
         }
     }
+}
+
+/// A template with the values of its patterns: of each it is told how it is spelled, and whether it is filled up.
+fn written(template: &str, value: impl Fn(&str, &str, bool) -> Result<String, SqlError>) -> Result<String, SqlError> {
+    let mut out = String::new();
+    let mut rest = template;
+    while let Some(first) = rest.chars().next() {
+        if first == '"' {
+            let inner = &rest[1..];
+            let end = inner.find('"').unwrap_or(inner.len());
+            out.push_str(&inner[..end]);
+            rest = inner.get(end + 1..).unwrap_or_default();
+            continue;
+        }
+        if let Some(escaped) = rest.strip_prefix("\\\"") {
+            out.push('"');
+            rest = escaped;
+            continue;
+        }
+        let (bare, fill) = match strip(rest, "FM") {
+            Some(after) => (after, false),
+            None => (rest, true),
+        };
+        match PATTERNS.iter().find(|pattern| strip(bare, pattern).is_some()) {
+            Some(pattern) => {
+                let spelled = &bare[..pattern.len()];
+                let value = value(pattern, spelled, fill)?;
+                out.push_str(&value);
+                rest = &bare[pattern.len()..];
+                if let Some(after) = strip(rest, "TH") {
+                    out.push_str(ordinal(&value, rest.starts_with('T')));
+                    rest = after;
+                }
+            }
+            None => {
+                out.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    Ok(out)
 }
 
 fn is_leap(year: i64) -> bool {
