@@ -7,15 +7,17 @@
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
-pub mod blanks;
-pub mod bytes;
+pub mod arrays;
 pub mod casts;
 pub mod choices;
 pub mod domains;
-pub mod encodings;
 pub mod numbers;
 pub mod numeric;
+pub mod order;
 pub mod patterns;
 pub mod row_wise;
 pub mod sets;
+pub mod texts;
 pub mod to_char;
+
+pub use self::texts::{blanks, bytes, encodings, letters};

@@ -78,6 +78,7 @@ const CONTEXT: &[&str] = &[
     "saki-plan",
     "saki-system",
     "saki-postgres",
+    "saki-functions",
 ];
 const DDL: &[&str] = &[
     "saki-base",

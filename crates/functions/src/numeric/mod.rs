@@ -12,8 +12,10 @@ pub mod divisors;
 mod fixed;
 mod functions;
 mod number;
+pub mod scales;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 pub mod whole;
 
 pub use self::averages::average;
