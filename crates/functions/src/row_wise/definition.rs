@@ -11,7 +11,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 use saki_catalog::SqlError;
 
 use crate::arithmetic::undefined_function;
-use crate::encodings::bytea;
+use crate::texts::encodings::bytea;
 
 /// What a function takes at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

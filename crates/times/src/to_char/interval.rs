@@ -11,7 +11,7 @@ use saki_base::civil::MICROS_PER_SECOND;
 use saki_catalog::SqlError;
 use saki_parameters::Interval;
 
-use super::{ROMAN, cased, written};
+use super::template::{ROMAN, cased, written};
 use crate::datum::{Datum, INTERVAL, datum};
 
 const DAYS_OF_MONTH: i64 = 30;
