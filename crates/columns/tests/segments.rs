@@ -33,7 +33,7 @@ struct Model {
     rows: usize,
 }
 
-const TYPES: [DataType; 18] = [
+const TYPES: [DataType; 20] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,

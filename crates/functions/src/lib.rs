@@ -7,16 +7,18 @@
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
-pub mod blanks;
-pub mod bytes;
+pub mod arrays;
 pub mod casts;
 pub mod choices;
-pub mod domains;
-pub mod encodings;
 pub mod json;
 pub mod numbers;
 pub mod numeric;
+pub mod order;
 pub mod patterns;
 pub mod row_wise;
 pub mod sets;
+pub mod texts;
 pub mod to_char;
+
+pub use self::numeric::domains;
+pub use self::texts::{blanks, bytes, encodings, letters};

@@ -123,7 +123,8 @@ impl NewKey {
         let of = match expression {
             Expr::Identifier(ident) => {
                 let column = find(table, ident)?;
-                refuse_unordered(table.column_type(column).1).map_err(|error| error.at(at))?;
+                let (name, data_type, _) = table.column_type(column);
+                refuse_unordered(name, data_type).map_err(|error| error.at(at))?;
                 if let Some(class) = &class {
                     check_class(class, table.column_type(column).1).map_err(|error| error.at(at))?;
                 }
@@ -171,11 +172,11 @@ fn find(table: &Table, ident: &Ident) -> Result<usize> {
     table.column(&name).ok_or_else(|| undefined_column(table, &name).at(position_of(ident)))
 }
 
-/// Refuses types whose values no index has an order for.
+/// Refuses types whose values cannot be keys of a table or an index, which have one order and give back what they hold.
 ///
 /// # Errors
-/// 42704 for `json`, 0A000 for `jsonb`.
-pub fn refuse_unordered(data_type: DataType) -> Result<()> {
+/// 42704 for `json`, 0A000 for `jsonb` and `interval`.
+pub fn refuse_unordered(column: &str, data_type: DataType) -> Result<()> {
     match data_type {
         DataType::Json => {
             let message = "data type json has no default operator class for access method \"btree\"";
@@ -183,6 +184,11 @@ pub fn refuse_unordered(data_type: DataType) -> Result<()> {
         }
         DataType::Jsonb => Err(SqlError::unsupported("an index or key over a value of type jsonb is not supported")
             .hint("an index over an expression finds what is in it, as over (data ->> 'name')")),
+        DataType::Interval => {
+            let message = format!("column {column:?} of type {data_type} in a key or an index is not supported");
+            Err(SqlError::unsupported(message)
+                .detail("Intervals that are equal, as a month and 30 days, need not be the same."))
+        }
         _ => Ok(()),
     }
 }

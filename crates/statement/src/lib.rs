@@ -45,7 +45,9 @@ pub use self::text::overriding::Overriding;
 pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::{kept_weight, weight};
-use self::text::{chains, conflict, continued, deferrable, depth, identity, isnull, key_locks, merge, overriding};
+use self::text::{
+    arguments, chains, conflict, continued, deferrable, depth, identity, isnull, key_locks, merge, overriding,
+};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,
     SetConstraints, is_move, without_passwords,
@@ -166,6 +168,9 @@ fn retold(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     if has(&tokens, "isnull") {
         tokens = isnull::written_out(tokens);
+    }
+    if has(&tokens, "trim") || has(&tokens, "substring") {
+        tokens = arguments::spelled(tokens);
     }
     if has(&tokens, "key") && has(&tokens, "for") {
         tokens = key_locks::as_plain(tokens);

@@ -20,7 +20,11 @@ pub const FUNCTIONS: &[TimeFunction] = &[
     TimeFunction::new("justify_hours", (1, 1), interval_type, |args, _| justified(&args[0], justify_hours)),
     TimeFunction::new("justify_days", (1, 1), interval_type, |args, _| justified(&args[0], justify_days)),
     TimeFunction::new("justify_interval", (1, 1), interval_type, |args, _| justified(&args[0], justify_all)),
+    TimeFunction { is_strict: false, ..TimeFunction::new(OVERLAPS, (4, 4), |types, _| overlap_type(types), overlap) },
 ];
+
+/// What `(start, end) OVERLAPS (start, end)` calls.
+pub const OVERLAPS: &str = "overlaps";
 
 /// `moment + interval`, or `moment - interval`.
 pub fn moved(moment: Expr, interval: Expr, back: bool) -> Expr {
@@ -123,6 +127,74 @@ fn subtract(args: &[Datum], session: &SessionTime) -> Result<Datum> {
     let micros = left.checked_sub(right).ok_or_else(|| out_of_range("interval out of range"))?;
     let days = micros / MICROS_PER_DAY;
     Ok(Datum::Interval(Interval { months: 0, days: days as i32, micros: micros % MICROS_PER_DAY }))
+}
+
+/// Two spans by their ends, or by where they begin and how long they are.
+fn overlap_type(types: &[DataType]) -> Result<DataType> {
+    let is_unknown = |of: &DataType| matches!(of, DataType::Utf8 | DataType::Null);
+    let is_moment = |of: &DataType| matches!(of, DataType::Timestamp(..) | DataType::Date32);
+    let is_length = |of: &DataType| matches!(of, DataType::Interval(_) | DataType::Duration(_));
+    let fits = |is_start: fn(&DataType) -> bool| {
+        let begin = |of: &DataType| is_start(of) || is_unknown(of);
+        types.chunks(2).all(|span| begin(&span[0]) && (begin(&span[1]) || is_length(&span[1])))
+    };
+    if types.iter().all(is_unknown) {
+        let message = "function pg_catalog.overlaps(unknown, unknown, unknown, unknown) is not unique";
+        return Err(SqlError::invalid(message)
+            .code("42725")
+            .hint("Could not choose a best candidate function.")
+            .into());
+    }
+    match fits(is_moment) || fits(|of| matches!(of, DataType::Time64(_))) {
+        true => Ok(DataType::Boolean),
+        false => Err(no_function(OVERLAPS, types).into()),
+    }
+}
+
+fn overlap(args: &[Datum], session: &SessionTime) -> Result<Datum> {
+    let has_zone = args.iter().any(|arg| matches!(arg, Datum::Timestamptz(_)));
+    let of_day = args.iter().any(|arg| matches!(arg, Datum::Time(_)));
+    let moment = |value: &Datum| -> Result<Option<i64>> {
+        Ok(match value {
+            Datum::Null => None,
+            Datum::Time(micros) => Some(*micros),
+            Datum::Text(text) if of_day => Some(session.style.read_time(text, session.now())?),
+            other if has_zone => Some(instant(other, session)?),
+            other => Some(timestamp(other, session)?),
+        })
+    };
+    let span = |start: &Datum, end: &Datum| -> Result<(Option<i64>, Option<i64>)> {
+        let start = moment(start)?;
+        let end = match (start, end) {
+            (None, Datum::Interval(_)) => None,
+            (Some(start), Datum::Interval(length)) if of_day => {
+                Some((start + length.micros % MICROS_PER_DAY).rem_euclid(MICROS_PER_DAY))
+            }
+            (Some(start), Datum::Interval(length)) if has_zone => {
+                Some(plus_in_zone(start, *length, &session.style.zone)?)
+            }
+            (Some(start), Datum::Interval(length)) => Some(plus(start, *length)?),
+            (_, end) => moment(end)?,
+        };
+        // The lesser is the start; what is not known comes last.
+        Ok(match (start, end) {
+            (None, end) => (end, None),
+            (Some(start), Some(end)) if start > end => (Some(end), Some(start)),
+            known => known,
+        })
+    };
+    let (one, other) = (span(&args[0], &args[1])?, span(&args[2], &args[3])?);
+    let (Some(one_start), Some(other_start)) = (one.0, other.0) else { return Ok(Datum::Null) };
+    let ((earlier, later), later_end) =
+        if one_start > other_start { ((other.1, one_start), one.1) } else { ((one.1, other_start), other.1) };
+    Ok(match (earlier, later_end) {
+        (Some(_), Some(_)) if one_start == other_start => Datum::Bool(true),
+        _ if one_start == other_start => Datum::Null,
+        (None, _) => Datum::Null,
+        (Some(end), _) if later < end => Datum::Bool(true),
+        (_, None) => Datum::Null,
+        _ => Datum::Bool(false),
+    })
 }
 
 /// The moments of a series, at most `most`.

@@ -19,7 +19,7 @@ use saki_parameters::SessionTime;
 
 /// The type of a function's result, for arguments of some types, of which the first may be a constant.
 pub type Returns = fn(&[DataType], Option<&str>) -> Result<DataType>;
-/// The result for one row; none of its arguments is NULL.
+/// The result for one row; none of the arguments of a strict function is NULL.
 pub type Body = fn(&[Datum], &SessionTime) -> Result<Datum>;
 
 /// A function: its name, how many arguments it takes, and what it gives.
@@ -29,6 +29,8 @@ pub struct TimeFunction {
     pub aliases: &'static [&'static str],
     pub arity: (usize, usize),
     pub volatility: Volatility,
+    /// Whether a NULL among the arguments is the result.
+    pub is_strict: bool,
     pub returns: Returns,
     pub body: Body,
 }
@@ -36,7 +38,7 @@ pub struct TimeFunction {
 impl TimeFunction {
     /// One whose result depends on its arguments and the session's zone and styles, under which a plan is made.
     pub const fn new(name: &'static str, arity: (usize, usize), returns: Returns, body: Body) -> Self {
-        Self { name, aliases: &[], arity, volatility: Volatility::Immutable, returns, body }
+        Self { name, aliases: &[], arity, volatility: Volatility::Immutable, is_strict: true, returns, body }
     }
 
     pub fn of(&self) -> ScalarUDF {
@@ -146,7 +148,7 @@ impl ScalarUDFImpl for Planned {
 
 impl Planned {
     fn value(&self, arrays: &[ArrayRef], row: usize, session: &SessionTime) -> Result<Datum> {
-        if arrays.iter().any(|array| array.is_null(row)) {
+        if self.function.is_strict && arrays.iter().any(|array| array.is_null(row)) {
             return Ok(Datum::Null);
         }
         let values = arrays.iter().map(|array| datum(array, row)).collect::<Result<Vec<_>>>()?;

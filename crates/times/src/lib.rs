@@ -35,7 +35,7 @@ mod truncate;
 
 use datafusion::logical_expr::ScalarUDF;
 
-pub use self::arithmetic::{difference, moved, series};
+pub use self::arithmetic::{OVERLAPS, difference, moved, series};
 pub use self::conversion::{ROUND, cast_function, rounded};
 pub use self::datum::{INTERVAL, TIME, TIMESTAMP, nanoseconds, timestamptz};
 pub use self::fields::{EXTRACT, PART, extract, of_calendar};

@@ -79,6 +79,7 @@ const CONTEXT: &[&str] = &[
     "saki-plan",
     "saki-system",
     "saki-postgres",
+    "saki-functions",
 ];
 const DDL: &[&str] = &[
     "saki-base",

@@ -16,7 +16,7 @@ use super::alternatives::Alternatives;
 use super::bounded;
 use super::interrupt::{Interruptible, WhileResolving};
 use super::long::LongConstants;
-use super::rules::{MODEST_TOPS, PushFilters, SERIES_IN_ORDER};
+use super::rules::{FLOAT_KEYS, MODEST_TOPS, PushFilters, SERIES_IN_ORDER};
 use saki_base::DataType;
 use saki_base::memory::Pool;
 use saki_plan::{
@@ -36,7 +36,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
         .with_create_default_catalog_and_schema(false)
         // Ours has what PostgreSQL's has.
         .with_information_schema(false)
-        .with_extension(Arc::new(CharColumns(is_char)))
+        .with_extension(Arc::new(CharColumns(char_length)))
         // What holds long constants.
         .with_extension(Arc::clone(memory));
     let options = config.options_mut();
@@ -65,6 +65,7 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     logical_rules.retain(|rule| rule.name() != "eliminate_duplicated_expr");
     // Before rows are distributed over partitions for operators that need it.
     let before = rules.iter().position(|rule| rule.name() == "EnsureRequirements").unwrap_or(rules.len());
+    rules.insert(before, Arc::new(FLOAT_KEYS));
     rules.insert(before, Arc::new(NativeRule));
     rules.insert(before, Arc::new(NARROW_BATCHES));
     rules.insert(before, Arc::new(UNIONS_IN_TURN));
@@ -95,11 +96,14 @@ pub fn new_state(memory: &Arc<Pool>) -> SessionState {
     state
 }
 
-/// Whether a column of a table of ours is of type char(n).
-fn is_char(source: &Arc<dyn TableSource>, column: &str) -> bool {
-    let Ok(provider) = source_as_provider(source) else { return false };
-    let Some(SnapshotTable { table, .. }) = provider.downcast_ref::<SnapshotTable>() else { return false };
-    table.column(column).is_some_and(|position| matches!(table.columns[position].data_type, DataType::Char(_)))
+/// The length of a column of a table of ours that is of type char(n).
+fn char_length(source: &Arc<dyn TableSource>, column: &str) -> Option<u32> {
+    let provider = source_as_provider(source).ok()?;
+    let SnapshotTable { table, .. } = provider.downcast_ref::<SnapshotTable>()?;
+    match table.columns[table.column(column)?].data_type {
+        DataType::Char(length) => Some(length),
+        _ => None,
+    }
 }
 
 /// The state with a session's settings.

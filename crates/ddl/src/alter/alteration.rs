@@ -18,6 +18,7 @@ use saki_catalog::{
     nextval,
 };
 use saki_postgres::statement::columns_named;
+use saki_postgres::statement::create_index::refuse_unordered;
 use saki_postgres::statement::parse_expression;
 use saki_postgres::{Action, ColumnName, TableOptions};
 
@@ -153,7 +154,7 @@ impl Alteration {
         }
         let in_index = |index: &Index| index.columns.iter().any(|key| key.column == position);
         if table.primary_key.contains(&position) || table.indexes.iter().any(in_index) {
-            constraint::check_key_type(&column.name, data_type).map_err(|error| error.at(column.position))?;
+            refuse_unordered(&column.name, data_type).map_err(|error| error.at(column.position))?;
         }
         table.columns[position].data_type = data_type;
         if let Some(expression) = using {

@@ -201,39 +201,12 @@ fn family(data_type: DataType) -> u8 {
 /// Positions of the columns of a key that is kept in order, each once.
 ///
 /// # Errors
-/// As [`positions`] and [`check_key_type`].
+/// As [`positions`] and [`refuse_unordered`].
 fn key_positions(table: &Table, columns: &[ColumnName]) -> Result<Vec<usize>> {
     let positions = positions(table, columns)?;
     for (position, column) in positions.iter().zip(columns) {
         let Column { name, data_type, .. } = &table.columns[*position];
-        check_key_type(name, *data_type).map_err(|error| error.at(column.position))?;
-    }
-    Ok(positions)
-}
-
-/// Whether values of a type can be keys of a table or an index.
-///
-/// # Errors
-/// 0A000 for intervals: of those that are equal one key could hold one only.
-pub fn check_key_type(column: &str, data_type: DataType) -> Result<()> {
-    match data_type {
-        DataType::Interval => {
-            let message = format!("column {column:?} of type {data_type} in a key or an index is not supported");
-            Err(SqlError::unsupported(message)
-                .detail("Intervals that are equal, as a month and 30 days, need not be the same."))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Positions of the columns of a new key.
-///
-/// # Errors
-/// As [`positions`], and for columns whose values have no order in an index.
-fn key_positions(table: &Table, columns: &[ColumnName]) -> Result<Vec<usize>> {
-    let positions = positions(table, columns)?;
-    for position in &positions {
-        refuse_unordered(table.columns[*position].data_type)?;
+        refuse_unordered(name, *data_type).map_err(|error| error.at(column.position))?;
     }
     Ok(positions)
 }

@@ -4,7 +4,7 @@ use datafusion::sql::sqlparser::ast;
 use saki_base::TreeId;
 use saki_tree::TreeRoot;
 
-use super::constraint::{check_key_type, free_name};
+use super::constraint::free_name;
 use crate::names::taken;
 use crate::trees::index_rows;
 use saki_catalog::{Catalog, Index, IndexColumn, Result, SqlError, Table, bare};
@@ -47,10 +47,6 @@ fn publish(db: &Stoppable<'_>, create: &ast::CreateIndex) -> Result<()> {
 fn define(catalog: &Catalog, table: &Table, create: &ast::CreateIndex) -> Result<Option<Index>> {
     let new = NewIndex::read(create, table)?;
     let columns = new.columns().ok_or_else(|| SqlError::internal("an index over expressions is made without them"))?;
-    for key in &columns {
-        let (name, data_type, _) = table.column_type(key.column);
-        check_key_type(name, data_type).map_err(|error| error.at(new.position))?;
-    }
     let Some(name) = name_in(catalog, table, &new)? else { return Ok(None) };
     Ok(Some(made_of(new, name, table, columns, catalog.new_tree_id())))
 }

@@ -18,7 +18,6 @@ use saki_base::{Column, DataType, TreeId};
 use self::immutable::{Place, check_form, check_immutable};
 use crate::alter::alter_stored_table;
 use crate::create;
-use crate::create::constraint::check_key_type;
 use crate::create::index::{made_of, name_in};
 use crate::names::spelled_name;
 use saki_catalog::convert::is_whole;
@@ -99,14 +98,13 @@ impl KeyReader<'_> {
             KeyOf::Expression(expression) => {
                 let expression = as_kept(expression, self.table);
                 let data_type = self.checked(&expression, Place::Key)?;
-                refuse_unordered(data_type)?;
                 if let Some(class) = &key.class {
                     check_class(class, data_type)?;
                 }
                 (shown(&expression), expression.to_string(), data_type)
             }
         };
-        check_key_type(&name, data_type)?;
+        refuse_unordered(&name, data_type)?;
         Ok((Column { name, data_type, nullable: true }, Hidden { key: text, predicate }))
     }
 

@@ -12,13 +12,14 @@ use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
+use super::thresholds;
 use crate::arithmetic::{cast, out_of_range, scale_of, undefined_function, unscaled};
 use saki_catalog::SqlError;
 
 /// `width_bucket(operand, low, high, count)`: 0 below the range, `count + 1` from its end on. The bounds may be given
-/// in falling order.
+/// in falling order. `width_bucket(operand, bounds)` is that of parts whose bounds are an array.
 pub fn function() -> ScalarUDF {
-    ScalarUDF::from(WidthBucket { signature: Signature::any(4, Volatility::Immutable) })
+    ScalarUDF::from(WidthBucket { signature: Signature::user_defined(Volatility::Immutable) })
 }
 
 #[derive(PartialEq, Eq, Hash, Debug)]
@@ -35,7 +36,18 @@ impl ScalarUDFImpl for WidthBucket {
         &self.signature
     }
 
+    fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
+        match arguments {
+            [operand, bounds] => thresholds::types(operand, bounds)
+                .ok_or_else(|| undefined_function(self.name(), "it takes a value and an array of such").into()),
+            other => self.return_type(other).map(|_| other.to_vec()),
+        }
+    }
+
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        if let [_, DataType::List(_)] = arguments {
+            return Ok(DataType::Int32);
+        }
         let is_number = |of: &DataType| of.is_numeric() || of.is_null();
         match arguments {
             [numbers @ .., count] if numbers.iter().all(is_number) && (count.is_integer() || count.is_null()) => {
@@ -51,6 +63,9 @@ impl ScalarUDFImpl for WidthBucket {
 }
 
 fn buckets(arrays: &[ArrayRef]) -> Result<ArrayRef> {
+    if let [operands, bounds] = arrays {
+        return thresholds::buckets(operands, bounds);
+    }
     let [operand, low, high, count] = arrays else {
         return Err(SqlError::internal("width_bucket of other than four arguments").into());
     };

@@ -19,6 +19,7 @@ use datafusion::logical_expr::{
 
 use super::functions::{divide, exp, ln, log, power, sqrt};
 use super::number::Number;
+use super::scales::TRIM;
 use crate::arithmetic::{NUMERIC, NUMERIC_DIV, QUOTIENT_SCALE, scale_of};
 use saki_base::types::DECIMAL_PRECISION_MAX as PRECISION_MAX;
 use saki_catalog::SqlError;
@@ -36,6 +37,7 @@ enum Kind {
     Log,
     Power,
     Sqrt,
+    Trim,
 }
 
 impl Kind {
@@ -47,6 +49,7 @@ impl Kind {
             "log" | "log10" => Self::Log,
             "power" => Self::Power,
             "sqrt" => Self::Sqrt,
+            TRIM => Self::Trim,
             _ => return None,
         })
     }
@@ -60,6 +63,7 @@ impl Kind {
             (Self::Log, [base, number]) => log(base, number),
             (Self::Power, [base, exponent]) => power(base, exponent),
             (Self::Sqrt, [number]) => sqrt(number),
+            (Self::Trim, [number]) => Ok(number.trimmed()),
             _ => Err(SqlError::internal("a function of numbers with other arguments")),
         }
     }

@@ -9,11 +9,14 @@ pub mod buckets;
 mod calls;
 mod deviations;
 pub mod divisors;
+pub mod domains;
 mod fixed;
 mod functions;
 mod number;
+pub mod scales;
 #[cfg(test)]
 mod tests;
+mod thresholds;
 pub mod whole;
 
 pub use self::averages::average;

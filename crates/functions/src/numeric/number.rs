@@ -60,6 +60,15 @@ impl Number {
         Self { unscaled, scale }
     }
 
+    /// Without the zeros that its digits behind the point end with.
+    pub fn trimmed(&self) -> Self {
+        let mut trimmed = self.clone();
+        while trimmed.scale > 0 && (&trimmed.unscaled % 10_i32).sign() == Sign::NoSign {
+            trimmed = Self { unscaled: trimmed.unscaled / 10_i32, scale: trimmed.scale - 1 };
+        }
+        trimmed
+    }
+
     /// The whole number that it is, if it is one.
     pub fn as_whole(&self) -> Option<i64> {
         let unit = power_of_ten(self.scale);

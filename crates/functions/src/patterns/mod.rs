@@ -1,6 +1,10 @@
 //! Patterns of SIMILAR TO as regular expressions, which match the whole text.
 
+mod pattern;
 pub mod regexps;
+mod replacement;
+pub mod search;
+pub mod similar;
 
 use std::sync::Arc;
 
@@ -82,7 +86,20 @@ fn character(escape: &str) -> Result<Option<char>> {
 
 /// A pattern as a regular expression: `%` is any text, `_` any character, what is escaped stands for itself.
 fn expression(pattern: &str, escape: Option<char>) -> String {
-    let mut found = "(?s)^(?:".to_owned();
+    format!("(?s)^(?:{})$", translated(pattern, escape, Quantifiers::Greedy))
+}
+
+/// How much what is repeated matches: as much as it can, or as little.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Quantifiers {
+    Greedy,
+    Lazy,
+}
+
+/// The same of a part of a pattern.
+fn translated(pattern: &str, escape: Option<char>, quantifiers: Quantifiers) -> String {
+    let least = if quantifiers == Quantifiers::Lazy { "?" } else { "" };
+    let mut found = String::new();
     let mut letters = pattern.chars();
     let mut is_class = false;
     while let Some(letter) = letters.next() {
@@ -97,12 +114,13 @@ fn expression(pattern: &str, escape: Option<char>) -> String {
                 found.push('[');
                 is_class = true;
             }
-            '%' => found.push_str(".*"),
+            '%' => found.extend([".*", least]),
             '_' => found.push('.'),
             '(' => found.push_str("(?:"),
             '.' | '^' | '$' => found.extend(['\\', letter]),
+            '*' | '+' | '?' | '}' => found.extend([letter.encode_utf8(&mut [0; 4]), least]),
             letter => found.push(letter),
         }
     }
-    found + ")$"
+    found
 }

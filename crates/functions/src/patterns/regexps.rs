@@ -13,9 +13,9 @@ use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
 };
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
-use saki_catalog::SqlError;
+use super::pattern::{Pattern, Patterns};
 
 pub fn functions() -> [ScalarUDF; 2] {
     let signature = Signature::one_of(vec![TypeSignature::String(2), TypeSignature::String(3)], Volatility::Immutable);
@@ -70,65 +70,18 @@ impl ScalarUDFImpl for Regexps {
     }
 }
 
-/// A pattern and its options, ready to be looked for.
-struct Pattern {
-    text: String,
-    flags: String,
-    regex: Regex,
-    is_global: bool,
-}
-
-impl Pattern {
-    /// # Errors
-    /// 2201B for a pattern that cannot be read, 22023 for an option that there is not.
-    fn new(text: &str, flags: &str) -> Result<Self> {
-        let mut builder = RegexBuilder::new(text);
-        // A dot is any character, the end of a line too.
-        builder.dot_matches_new_line(true);
-        let mut is_global = false;
-        for flag in flags.chars() {
-            match flag {
-                'g' => is_global = true,
-                'i' => drop(builder.case_insensitive(true)),
-                'c' => drop(builder.case_insensitive(false)),
-                'n' | 'm' => drop(builder.dot_matches_new_line(false).multi_line(true)),
-                's' => drop(builder.dot_matches_new_line(true).multi_line(false)),
-                'w' => drop(builder.multi_line(true)),
-                'p' => drop(builder.dot_matches_new_line(false)),
-                'x' => drop(builder.ignore_whitespace(true)),
-                't' => {}
-                other => {
-                    let message = format!("invalid regular expression option: \"{other}\"");
-                    return Err(SqlError::data(message).code("22023").into());
-                }
-            }
-        }
-        let invalid = |error: regex::Error| {
-            let message = error.to_string();
-            let reason = message.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
-            SqlError::data(format!("invalid regular expression: {reason}")).code("2201B")
-        };
-        let regex = builder.build().map_err(invalid)?;
-        Ok(Self { text: text.to_owned(), flags: flags.to_owned(), regex, is_global })
+/// The pattern of a row; `None`: one of its parts is NULL.
+fn of_row<'p>(patterns: &'p mut Patterns, texts: &[&StringArray], row: usize) -> Result<Option<&'p Pattern>> {
+    if texts.iter().any(|array| array.is_null(row)) {
+        return Ok(None);
     }
-
-    /// That of a row, which is mostly that of the row before; `None`: one of its parts is NULL.
-    fn of_row<'p>(last: &'p mut Option<Self>, texts: &[&StringArray], row: usize) -> Result<Option<&'p Self>> {
-        if texts.iter().any(|array| array.is_null(row)) {
-            return Ok(None);
-        }
-        let (text, flags) = (texts[1].value(row), texts.get(2).map_or("", |flags| flags.value(row)));
-        if last.as_ref().is_none_or(|last| last.text != text || last.flags != flags) {
-            *last = Some(Self::new(text, flags)?);
-        }
-        Ok(last.as_ref())
-    }
+    patterns.get(texts[1].value(row), texts.get(2).map_or("", |flags| flags.value(row))).map(Some)
 }
 
 fn split_all(texts: &[&StringArray]) -> Result<ArrayRef> {
-    let (mut lists, mut last) = (ListBuilder::new(StringBuilder::new()), None);
+    let (mut lists, mut patterns) = (ListBuilder::new(StringBuilder::new()), Patterns::default());
     for row in 0..texts[0].len() {
-        match Pattern::of_row(&mut last, texts, row)? {
+        match of_row(&mut patterns, texts, row)? {
             None => lists.append_null(),
             Some(pattern) => lists.append_value(split(&pattern.regex, texts[0].value(row)).into_iter().map(Some)),
         }
@@ -150,9 +103,9 @@ fn split<'t>(regex: &Regex, text: &'t str) -> Vec<&'t str> {
 }
 
 fn match_all(texts: &[&StringArray]) -> Result<ArrayRef> {
-    let (mut lists, mut last) = (ListBuilder::new(ListBuilder::new(StringBuilder::new())), None);
+    let (mut lists, mut patterns) = (ListBuilder::new(ListBuilder::new(StringBuilder::new())), Patterns::default());
     for row in 0..texts[0].len() {
-        let Some(pattern) = Pattern::of_row(&mut last, texts, row)? else {
+        let Some(pattern) = of_row(&mut patterns, texts, row)? else {
             lists.append_null();
             continue;
         };

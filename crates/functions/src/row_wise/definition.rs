@@ -11,7 +11,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 use saki_catalog::SqlError;
 
 use crate::arithmetic::undefined_function;
-use crate::encodings::bytea;
+use crate::texts::encodings::bytea;
 
 /// What a function takes at a place.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -45,15 +45,40 @@ pub type Body = fn(&[ScalarValue]) -> Result<ScalarValue>;
 pub struct Definition {
     name: &'static str,
     takes: &'static [Takes],
+    /// How many of the last arguments need not be given.
+    optional: usize,
     gives: Gives,
     body: Body,
 }
 
 pub const fn define(name: &'static str, takes: &'static [Takes], gives: Gives, body: Body) -> Definition {
-    Definition { name, takes, gives, body }
+    Definition { name, takes, optional: 0, gives, body }
 }
 
 impl Definition {
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// So many of its last arguments need not be given.
+    pub const fn with_optional(self, optional: usize) -> Self {
+        Self { optional, ..self }
+    }
+
+    /// The types that arguments become; `None`: it does not take them.
+    pub fn taken(&self, arguments: &[DataType]) -> Option<Vec<DataType>> {
+        if !(self.takes.len() - self.optional..=self.takes.len()).contains(&arguments.len()) {
+            return None;
+        }
+        let types: Option<Vec<DataType>> = self.takes.iter().zip(arguments).map(|(takes, of)| takes.of(of)).collect();
+        together(self.takes, types?)
+    }
+
+    /// Whether it takes bytes at a place where it is given some.
+    pub fn is_of_bytes(&self, arguments: &[DataType]) -> bool {
+        self.takes.iter().zip(arguments).any(|pair| matches!(pair, (Takes::Bytes, DataType::Binary)))
+    }
+
     /// As the planner takes it.
     pub fn function(&'static self) -> ScalarUDF {
         ScalarUDF::from(RowWise { definition: self, signature: Signature::user_defined(Volatility::Immutable) })
@@ -90,15 +115,22 @@ impl ScalarUDFImpl for RowWise {
     }
 
     fn coerce_types(&self, arguments: &[DataType]) -> Result<Vec<DataType>> {
-        let takes = self.definition.takes;
-        let taken = |(takes, of): (&Takes, &DataType)| takes.of(of);
-        let types: Option<Vec<DataType>> = takes.iter().zip(arguments).map(taken).collect();
-        let types = types.filter(|_| takes.len() == arguments.len()).and_then(|types| together(takes, types));
+        let types = self.definition.taken(arguments);
         types.ok_or_else(|| undefined_function(self.name(), "cast its arguments to what it takes").into())
     }
 
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
-        Ok(match self.definition.gives {
+        Ok(self.definition.returns(arguments))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.definition.invoke(&args)
+    }
+}
+
+impl Definition {
+    pub fn returns(&self, arguments: &[DataType]) -> DataType {
+        match self.gives {
             Gives::Truth => DataType::Boolean,
             Gives::Integer => DataType::Int32,
             Gives::Bigint => DataType::Int64,
@@ -106,18 +138,14 @@ impl ScalarUDFImpl for RowWise {
             Gives::Text => DataType::Utf8,
             Gives::Bytes => DataType::Binary,
             Gives::First => arguments.first().cloned().unwrap_or(DataType::Null),
-        })
+        }
     }
 
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    pub fn invoke(&self, args: &ScalarFunctionArgs) -> Result<ColumnarValue> {
         let returns = args.return_field.data_type().clone();
-        make_scalar_function(move |arrays: &[ArrayRef]| self.definition.of_rows(arrays, &returns), Vec::new())(
-            &args.args,
-        )
+        make_scalar_function(move |arrays: &[ArrayRef]| self.of_rows(arrays, &returns), Vec::new())(&args.args)
     }
-}
 
-impl Definition {
     fn of_rows(&self, arrays: &[ArrayRef], returns: &DataType) -> Result<ArrayRef> {
         let rows = arrays.first().map_or(0, |array| array.len());
         if rows == 0 {

@@ -7,7 +7,10 @@ mod arrays;
 mod bits;
 mod definition;
 mod degrees;
+pub mod overloads;
+mod slices;
 mod texts;
+mod unicode;
 
 use std::sync::LazyLock;
 
@@ -15,7 +18,7 @@ use datafusion::logical_expr::ScalarUDF;
 
 /// The functions.
 pub fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let groups = [arrays::FUNCTIONS, bits::FUNCTIONS, degrees::FUNCTIONS, texts::FUNCTIONS];
+    let groups = [arrays::FUNCTIONS, bits::FUNCTIONS, degrees::FUNCTIONS, texts::FUNCTIONS, unicode::FUNCTIONS];
     groups.into_iter().flatten().map(definition::Definition::function)
 }
 

@@ -1,7 +1,10 @@
-//! `to_char` of numbers, by PostgreSQL's template patterns; of times it is that of [`saki_times`].
+//! `to_char` of numbers and `to_number`, by PostgreSQL's template patterns; of times `to_char` is that of
+//! [`saki_times`].
 
 mod number;
+mod read;
 mod template;
+mod to_number;
 mod writer;
 
 use std::sync::Arc;
@@ -17,6 +20,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 use self::number::Number;
 use self::template::Template;
+pub use self::to_number::{settled, to_number};
 use saki_catalog::SqlError;
 
 const NAME: &str = "to_char";

@@ -16,6 +16,8 @@ pub enum Part {
     /// `RN`, or `rn`.
     Roman(bool),
     Letter(char),
+    /// There is none: it is written as a blank.
+    Currency,
 }
 
 /// Where an `S` has the sign stand.
@@ -123,8 +125,7 @@ impl Template {
             "EEEE" => self.is_scientific = true,
             "TH" => self.parts.push(Part::Ordinal(is_lower)),
             "RN" => self.parts.push(Part::Roman(is_lower)),
-            // There is no currency.
-            "L" => self.parts.push(Part::Letter(' ')),
+            "L" => self.parts.push(Part::Currency),
             _ => {}
         }
         Ok(Some(pattern.len()))

@@ -80,6 +80,7 @@ impl<'t> Writer<'t> {
                 Part::Ordinal(is_lower) => self.ordinal(is_lower),
                 Part::Roman(is_lower) => self.roman(is_lower),
                 Part::Letter(letter) => self.text.push(letter),
+                Part::Currency => self.text.push(' '),
             }
         }
         self.text

@@ -52,7 +52,8 @@ use saki_catalog::{Result, SqlError};
 pub use saki_functions::blanks::BPCHAR;
 use saki_functions::sets::ordered::ordered_sets;
 use saki_functions::{
-    arithmetic, blanks, bytes, choices, domains, encodings, json, numbers, numeric, patterns, row_wise,
+    arithmetic, arrays, blanks, bytes, choices, domains, encodings, json, letters, numbers, numeric, patterns,
+    row_wise, to_char,
 };
 use saki_parameters::SessionTime;
 use saki_statement::size;
@@ -83,16 +84,22 @@ pub fn register(state: &mut SessionState) {
         .chain(numeric::divisors::functions())
         .chain([numeric::buckets::function()])
         .chain(numeric::whole::functions())
+        .chain(numeric::scales::functions())
+        .chain([arrays::fill::function(), arrays::remove::function()])
+        .chain(letters::functions())
+        .chain(row_wise::overloads::functions())
         .chain(row_wise::functions())
         .chain([random_uuid, twins::apart(), folds::function(), patterns::function(), blanks::function()])
         .chain([saki_functions::sets::series::function()])
         .chain(patterns::regexps::functions())
+        .chain(patterns::search::functions())
         .chain(bytes::functions())
         .chain(choices::all())
         .chain(encodings::functions())
         .chain(json::functions())
         .chain(saki_times::all())
-        .chain(saki_functions::to_char::function())
+        .chain(to_char::function())
+        .chain([to_char::to_number()])
     {
         let _ = state.register_udf(Arc::new(function));
     }

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, LimitClause, ObjectName, Query, UnaryOperator, Value, VisitorMut,
+    FunctionArguments, Ident, LimitClause, NormalizationForm, ObjectName, Query, UnaryOperator, Value, VisitorMut,
 };
 
 use super::query::rows::is_comparison;
@@ -12,7 +12,11 @@ use crate::rewrite::{array_elements, array_literal};
 use crate::statement::{call, name_of, parse_expression, take};
 use saki_catalog::SqlError;
 use saki_functions::arithmetic::NUMERIC;
+use saki_functions::arrays::fill::FILL;
+use saki_functions::arrays::remove::REMOVE;
 use saki_functions::patterns::SIMILAR;
+use saki_functions::row_wise::overloads::{POSITION, SUBSTRING};
+use saki_times::OVERLAPS;
 
 pub struct Spellings;
 
@@ -85,9 +89,13 @@ fn respelled(expr: &mut Expr) -> Result<Option<Expr>, SqlError> {
         }
         Expr::UnaryOp { op: UnaryOperator::PGCubeRoot, expr } => Some(call("cbrt", vec![take(expr)])),
         Expr::AnyOp { .. } | Expr::AllOp { .. } | Expr::Cast { data_type: DataType::Array(_), .. } => arrays(expr),
-        Expr::Substring { expr: text, substring_from: Some(pattern), substring_for: None, .. } if is_text(pattern) => {
-            Some(parse_expression(&format!("(regexp_match({text}, {pattern}))[1]"))?)
-        }
+        Expr::Substring { .. } | Expr::Position { .. } | Expr::Overlay { .. } => as_call(expr),
+        Expr::BinaryOp { left, op: BinaryOperator::Overlaps, right } => overlaps(left, right),
+        Expr::IsNormalized { expr, form, negated } => Some(normalized(take(expr), *form, *negated)),
+        Expr::Value(value) => match &mut value.value {
+            Value::UnicodeStringLiteral(text) => Some(Expr::value(Value::SingleQuotedString(std::mem::take(text)))),
+            _ => None,
+        },
         Expr::SimilarTo { negated, expr, pattern, escape_char } => {
             let op = if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
             let escape = escape_char.take().map(Expr::Value);
@@ -97,6 +105,79 @@ fn respelled(expr: &mut Expr) -> Result<Option<Expr>, SqlError> {
         Expr::Function(function) => function_of(function)?,
         _ => None,
     })
+}
+
+/// Functions with words between their arguments, called by names that take bytes and patterns too.
+fn as_call(expr: &mut Expr) -> Option<Expr> {
+    match expr {
+        Expr::Substring { expr, substring_from, substring_for, shorthand, .. } => {
+            let start = substring_from.as_deref_mut().map_or_else(|| number("1"), take);
+            let count = substring_for.as_deref_mut().map(take);
+            let name = if *shorthand { "substr" } else { SUBSTRING };
+            Some(call(name, [take(expr), start].into_iter().chain(count).collect()))
+        }
+        Expr::Position { expr, r#in } => Some(call(POSITION, vec![take(r#in), take(expr)])),
+        Expr::Overlay { expr, overlay_what, overlay_from, overlay_for } => {
+            let count = overlay_for.as_deref_mut().map(take);
+            let arguments = [take(expr), take(overlay_what), take(overlay_from)];
+            Some(call("overlay", arguments.into_iter().chain(count).collect()))
+        }
+        _ => None,
+    }
+}
+
+/// `expr IS [NOT] [form] NORMALIZED`.
+fn normalized(expr: Expr, form: Option<NormalizationForm>, negated: bool) -> Expr {
+    let form = form.map(|form| Expr::value(Value::SingleQuotedString(form.to_string())));
+    let normal = call("is_normalized", std::iter::once(expr).chain(form).collect());
+    if negated { nested(Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(normal) }) } else { normal }
+}
+
+/// `(start, end) OVERLAPS (start, end)`.
+fn overlaps(left: &mut Expr, right: &mut Expr) -> Option<Expr> {
+    match (left, right) {
+        (Expr::Tuple(left), Expr::Tuple(right)) if left.len() == 2 && right.len() == 2 => {
+            Some(call(OVERLAPS, std::mem::take(left).into_iter().chain(std::mem::take(right)).collect()))
+        }
+        _ => None,
+    }
+}
+
+/// `array_fill(value, lengths, bounds)`, whose type depends on how many dimensions there are: these are written out.
+///
+/// # Errors
+/// 0A000 for lengths that are no array of expressions, and for bounds that are not 1; 22004 for NULL.
+fn filled(value: &mut Expr, lengths: &Expr, bounds: Option<&Expr>) -> Result<Expr, SqlError> {
+    let null = || SqlError::data("dimension array or low bound array cannot be null").code("22004");
+    let is_null = |expr: &Expr| matches!(expr, Expr::Value(value) if value.value == Value::Null);
+    if is_null(lengths) || bounds.is_some_and(is_null) {
+        return Err(null());
+    }
+    let unsupported = |what: &str| SqlError::unsupported(format!("array_fill with {what}"));
+    let lengths = elements_of(lengths).ok_or_else(|| unsupported("dimensions that are no ARRAY[…]"))?;
+    if let Some(bounds) = bounds {
+        let bounds = elements_of(bounds).ok_or_else(|| unsupported("bounds that are no ARRAY[…]"))?;
+        if bounds.len() != lengths.len() {
+            let message = "wrong number of array subscripts";
+            return Err(SqlError::data(message)
+                .code("2202E")
+                .detail("Low bound array has different size than dimensions array."));
+        }
+        if !bounds.iter().all(|bound| matches!(bound.to_string().trim_matches('\''), "1")) {
+            return Err(unsupported("subscripts that do not begin at 1"));
+        }
+    }
+    let number = |length| cast(length, DataType::Integer(None));
+    Ok(call(FILL, std::iter::once(take(value)).chain(lengths.into_iter().map(number)).collect()))
+}
+
+/// The elements of an array that is written.
+fn elements_of(expr: &Expr) -> Option<Vec<Expr>> {
+    match expr {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => elements_of(inner),
+        Expr::Array(array) => Some(array.elem.clone()),
+        other => array_elements(other),
+    }
 }
 
 /// Literals of arrays, `'{a,b}'`, beside ANY and ALL and in casts.
@@ -173,7 +254,7 @@ fn function_of(function: &mut Function) -> Result<Option<Expr>, SqlError> {
     let name = function.name.0.last().and_then(|part| part.as_ident()).map(name_of);
     // The planner's functions of these names stop at the first.
     let every = match name.as_deref() {
-        Some("array_remove") => Some("array_remove_all"),
+        Some("array_remove") => Some(REMOVE),
         Some("array_replace") => Some("array_replace_all"),
         _ => None,
     };
@@ -190,12 +271,26 @@ fn function_of(function: &mut Function) -> Result<Option<Expr>, SqlError> {
         let terms: Vec<String> = list.args.iter().map(|arg| format!("(({arg}) {counted})::int")).collect();
         return parse_expression(&format!("({})", terms.join(" + "))).map(Some);
     }
-    let [FunctionArg::Unnamed(FunctionArgExpr::Expr(left)), FunctionArg::Unnamed(FunctionArgExpr::Expr(right))] =
-        &mut list.args[..]
-    else {
-        return Ok(None);
-    };
+    let mut arguments: Vec<&mut Expr> = Vec::new();
+    for argument in &mut list.args {
+        let FunctionArg::Unnamed(FunctionArgExpr::Expr(argument)) = argument else { return Ok(None) };
+        arguments.push(argument);
+    }
+    if let (Some("array_fill"), [value, lengths, bounds @ ..]) = (name.as_deref(), &mut arguments[..])
+        && bounds.len() < 2
+    {
+        return filled(value, lengths, bounds.first().map(|bounds| &**bounds)).map(Some);
+    }
+    let [left, right] = &mut arguments[..] else { return Ok(None) };
     Ok(match name.as_deref() {
+        Some("normalize") => {
+            if let Expr::Identifier(form) = &**right
+                && form.quote_style.is_none()
+            {
+                **right = Expr::value(Value::SingleQuotedString(form.value.clone()));
+            }
+            None
+        }
         Some("mod") => Some(nested(binary(nested(take(left)), BinaryOperator::Modulo, nested(take(right))))),
         // Without the rest, so that the quotient is whole however many digits it has.
         Some("div") => {
@@ -203,10 +298,6 @@ fn function_of(function: &mut Function) -> Result<Option<Expr>, SqlError> {
         }
         _ => None,
     })
-}
-
-fn is_text(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }
 
 fn number(digits: &str) -> Expr {

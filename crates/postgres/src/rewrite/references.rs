@@ -5,14 +5,17 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator as Op, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem, SetExpr,
-    VisitorMut,
+    BinaryOperator as Op, CastKind, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem,
+    SetExpr, VisitorMut,
 };
 
-use super::syntax::{arguments, function_name, string, system_name};
+use super::syntax::{arguments, function_name, literal, string, system_name};
 use saki_catalog::SqlError;
 use saki_statement::{call, take};
 use saki_system::functions::{REG_FIND, REG_OID, REG_TEXT};
+
+/// The function whose value is a type's name here, of type regtype in PostgreSQL.
+const TYPE_OF: &str = "pg_typeof";
 
 const KINDS: [&str; 10] = [
     "regclass",
@@ -45,13 +48,11 @@ impl VisitorMut for References {
     /// Operands that are wanted as oids, before the rest is taken to be shown.
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         match expr {
-            Expr::BinaryOp { left, op: Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq, right } => {
-                as_oid(left);
-                as_oid(right);
-            }
+            Expr::BinaryOp { left, op: Op::Eq | Op::NotEq | Op::Lt | Op::LtEq | Op::Gt | Op::GtEq, right }
+            | Expr::IsDistinctFrom(left, right)
+            | Expr::IsNotDistinctFrom(left, right) => beside(&mut [left, right]),
             Expr::InList { expr, list, .. } => {
-                as_oid(expr);
-                list.iter_mut().for_each(as_oid);
+                beside(&mut std::iter::once(&mut **expr).chain(list).collect::<Vec<_>>());
             }
             Expr::InSubquery { expr, subquery, .. } => {
                 as_oid(expr);
@@ -80,6 +81,32 @@ impl VisitorMut for References {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
         become_call(expr, REG_TEXT);
         ControlFlow::Continue(())
+    }
+}
+
+/// Operands that are compared. Beside the type of a value a text without a type is an oid, and one of several is the
+/// name of a type: so PostgreSQL resolves `=` and IN.
+fn beside(operands: &mut [&mut Expr]) {
+    let any_type = operands.iter().any(|operand| is_type_of(operand));
+    let is_one = operands.len() == 2;
+    for operand in operands {
+        if !any_type || literal(operand).is_none() {
+            as_oid(operand);
+        } else if is_one {
+            let (kind, expr, data_type) = (CastKind::Cast, Box::new(take(operand)), DataType::BigInt(None));
+            **operand = Expr::Cast { kind, expr, data_type, array: false, format: None };
+        } else {
+            **operand = call(REG_OID, vec![string("regtype"), take(operand)]);
+        }
+    }
+}
+
+/// Whether it is `pg_typeof(…)`.
+fn is_type_of(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_type_of(inner),
+        Expr::Function(function) => function_name(function).is_some_and(|name| name == TYPE_OF),
+        _ => false,
     }
 }
 
@@ -112,12 +139,16 @@ fn is_number(data_type: &DataType) -> bool {
 }
 
 fn asks_about_oids(function: &str) -> bool {
-    ["pg_", "has_", "obj_description", "col_description"].iter().any(|prefix| function.starts_with(prefix))
+    // What finds an oid by a name asks about the name.
+    function != REG_OID
+        && ["pg_", "has_", "obj_description", "col_description"].iter().any(|prefix| function.starts_with(prefix))
 }
 
 fn as_oid(expr: &mut Expr) {
     match expr {
         Expr::Nested(inner) => as_oid(inner),
+        // It gives a name, and that of a type is one.
+        Expr::Function(_) if is_type_of(expr) => *expr = call(REG_OID, vec![string("regtype"), take(expr)]),
         Expr::Function(function) => {
             let found = function_name(function).and_then(|name| {
                 let kind = name.strip_prefix("to_").and_then(|kind| KINDS.into_iter().find(|known| *known == kind))?;
@@ -175,7 +206,24 @@ mod tests {
             ("select relname from pg_class where oid in (select 'book'::regclass)", "book"),
             ("select to_regclass('nosuch') is null, to_regclass('book') is null", "true|false"),
             ("select 1259::regclass, 25::regtype", "pg_class|text"),
+            ("select pg_typeof(1) = 'int4'::regtype, pg_typeof(1) = '23', pg_typeof(1) <> 'text'::regtype", {
+                "true|true|true"
+            }),
+            (
+                "select pg_typeof(1) = pg_typeof(2), pg_typeof(1) in ('bigint', 'int4'), pg_typeof(1)",
+                "true|true|integer",
+            ),
+            (
+                "select pg_typeof(1)::oid, pg_typeof(1.5)::text, pg_typeof(array[1]) = 'int[]'::regtype",
+                "23|numeric|true",
+            ),
+            ("select typname from pg_type where oid = pg_typeof('a'::text)", "text"),
+            ("select pg_typeof(1) is not distinct from 'integer'::regtype", "true"),
         ]);
-        library().check_refused(&[("select 'nosuch'::regclass", "42P01"), ("select 'nosuch'::regtype", "42704")]);
+        library().check_refused(&[
+            ("select 'nosuch'::regclass", "42P01"),
+            ("select 'nosuch'::regtype", "42704"),
+            ("select pg_typeof(1) = 'integer'", "22P02"),
+        ]);
     }
 }

@@ -1,5 +1,6 @@
 //! On the way from a text to trees: tokens in the parser's order, how deep they lead, what they weigh, and long chains.
 
+pub mod arguments;
 pub mod chains;
 pub mod conflict;
 pub mod continued;

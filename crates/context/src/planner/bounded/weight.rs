@@ -38,9 +38,11 @@ const LETTER_BYTES: usize = 4;
 const NUMBER_BYTES: usize = 48;
 /// Values of a series at most: more are refused.
 const SERIES_MAX: usize = 10_000_000;
+/// Elements of an array at most: more are refused.
+const ELEMENTS_MAX: usize = 134_217_727;
 
 /// By the planner's names.
-const BOUNDS: [(&str, Bound); 64] = [
+const BOUNDS: [(&str, Bound); 66] = [
     (CONCAT, Times(1)),
     ("array_append", Times(1)),
     ("array_concat", Times(1)),
@@ -90,7 +92,10 @@ const BOUNDS: [(&str, Bound); 64] = [
     ("lower", Times(3)),
     ("lpad", AtMost(of_pad)),
     ("make_array", Times(1)),
+    // U+FDFA, of three bytes, is eighteen letters.
+    ("normalize", Times(11)),
     ("overlay", Times(1)),
+    ("pg_array_fill", AtMost(of_fill)),
     ("pg_expand_array", AtMost(|row| row.leaves(0).saturating_mul(4 * size_of::<ScalarValue>()))),
     ("pg_matches", AtMost(of_matches)),
     ("pg_series", AtMost(of_series)),
@@ -302,10 +307,18 @@ fn of_replace(row: &Row<'_>) -> usize {
     text.saturating_add(within.matches(what).count().saturating_mul(to - from))
 }
 
+/// As many values as the lengths of the dimensions come to.
+fn of_fill(row: &Row<'_>) -> usize {
+    let values = (1..row.args.len()).map(|at| row.count(at)).fold(1, usize::saturating_mul);
+    // More are refused.
+    values.min(ELEMENTS_MAX).saturating_mul(row.bytes(0).saturating_add(size_of::<i32>()))
+}
+
 /// A match may be nothing, and then there is one at each letter; the replacement may name what was matched.
 fn of_regexp_replace(row: &Row<'_>) -> usize {
     let Some(text) = row.text(0) else { return 0 };
-    let is_global = row.text(3).is_some_and(|flags| flags.contains('g'));
+    // By an option, or because the match that is asked for is number 0.
+    let is_global = row.text(3).is_some_and(|flags| flags.contains('g')) || row.number(4) == Some(0);
     let matches = if is_global { text.chars().count() + 1 } else { 1 };
     let names = row.text(2).map_or(0, |to| to.matches(['\\', '$']).count());
     let named = names.saturating_mul(text.len());
@@ -454,6 +467,8 @@ mod tests {
         let (replaced, _) = weight("regexp_replace", &[text(&long), text("x"), text("1234"), text("g")], 1);
         assert!((4 * SMALL_BYTES..6 * SMALL_BYTES).contains(&replaced), "{replaced}");
         assert!(weight("regexp_replace", &[text(&long), text("x"), text("1234")], 1).0 < 2 * SMALL_BYTES);
+        let (replaced, _) = weight("regexp_replace", &[text(&long), text("x"), text("1234"), number(1), number(0)], 1);
+        assert!(replaced > 4 * SMALL_BYTES, "{replaced}");
         assert!(weight("to_char", &[number(1), text("MONTH")], 1).0 >= 9);
     }
 
@@ -470,6 +485,7 @@ mod tests {
             let (bytes, _) = weight(function, &args, 1);
             assert!((1000 * SMALL_BYTES..1001 * SMALL_BYTES).contains(&bytes), "{function}: {bytes}");
         }
+        assert_eq!(weight("pg_array_fill", &[text("abcd"), number(1000), number(2000)], 1).0, 16_000_000);
         assert!(weight("array_concat", &[Arc::clone(&lists), lists], 1).0 >= 2000);
         assert!(weight("string_to_array", &[text("a,b,c"), text(",")], 1).0 >= 5 + 3 * 4);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
-use datafusion::common::{Column, DFSchema, DataFusionError, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::functions::core::nullif;
 use datafusion::logical_expr::expr::{AggregateFunction, InList, InSubquery, Placeholder, ScalarFunction};
 use datafusion::logical_expr::{
@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
-use super::blanks::trim;
+use super::blanks::{CharColumn, blanks_of, trim};
 use super::{intervals, sets};
 use crate::dialect::operators::{Planned, field, operator};
 use crate::dialect::types::{
@@ -22,9 +22,10 @@ use crate::dialect::types::{
     known_type, no_operator, truth, typed,
 };
 use saki_catalog::SqlError;
+use saki_functions::order::sorted_floats;
 use saki_functions::sets::intervals::of_intervals;
 use saki_functions::sets::series::{SERIES, argument_types};
-use saki_functions::{json, numeric};
+use saki_functions::{json, numeric, to_char};
 use saki_system::types::{UNKNOWN, oid_of_value, value_type};
 
 /// Functions that give back one of their arguments.
@@ -34,7 +35,7 @@ const CHOOSING: [(&str, &str); 4] =
 /// Aggregates that are given their arguments in two lists.
 const ORDERED: [&str; 3] = ["mode", "percentile_cont", "percentile_disc"];
 /// Functions that give integers, where the planner's numbers have no sign.
-const COUNTING: [&str; 5] = ["array_length", "array_position", "cardinality", "regexp_count", "regexp_instr"];
+const COUNTING: [&str; 3] = ["array_length", "array_position", "cardinality"];
 
 /// The oid of `text[]`.
 const TEXTS: i64 = 1009;
@@ -44,7 +45,7 @@ pub struct Types<'s> {
     /// The columns that the expression sees.
     pub schema: &'s DFSchema,
     /// Those of type char(n).
-    pub chars: &'s [Column],
+    pub chars: &'s [CharColumn],
 }
 
 impl TreeNodeRewriter for Types<'_> {
@@ -106,11 +107,12 @@ impl Types<'_> {
         truth(expr, place, self.schema)
     }
 
-    /// What a key of ORDER BY is sorted by: an interval by its length.
+    /// What a key of ORDER BY is sorted by: an interval by its length, and -0 as 0.
     pub fn sorted_by(&self, key: Expr) -> Expr {
         match known_type(&key, self.schema) {
             Some(of) if is_interval(&of) => saki_times::length(key),
             Some(of) if of == json::JSONB => json::key(key),
+            Some(of) if of.is_floating() => sorted_floats(key),
             _ => key,
         }
     }
@@ -272,6 +274,14 @@ impl Types<'_> {
         } else {
             self.called(func.name(), func.aliases(), &mut args)?;
             self.parameters(&func, &mut args)?;
+            let blanks = match &args[..] {
+                [of_char] if func.name() == "octet_length" => blanks_of(of_char, self.chars),
+                _ => None,
+            };
+            if let Some(blanks) = blanks {
+                let octets = Expr::ScalarFunction(ScalarFunction { func, args });
+                return Ok(Transformed::yes(binary_expr(cast(octets, Arrow::Int32), Operator::Plus, blanks)));
+            }
             let call = ScalarFunction { func, args };
             if COUNTING.contains(&call.name()) {
                 // An empty array has no dimension that could have a length.
@@ -284,7 +294,7 @@ impl Types<'_> {
                 let places = Arrow::List(Arc::new(Field::new_list_field(Arrow::Int32, true)));
                 return Ok(Transformed::yes(cast(Expr::ScalarFunction(call), places)));
             }
-            return Ok(Transformed::yes(numeric::folded(field(call, self.schema))?));
+            return Ok(Transformed::yes(to_char::settled(numeric::folded(field(call, self.schema))?)?));
         }
         self.coerced(Expr::ScalarFunction(ScalarFunction { func, args }))
     }
@@ -400,6 +410,7 @@ impl Types<'_> {
         } else if call.func.name() == "count" && params.distinct {
             params.args = std::mem::take(&mut params.args).into_iter().map(|arg| self.sorted_by(arg)).collect();
         }
+        // Of a DISTINCT aggregate the keys are its arguments, and stay them.
         if !is_ordered && !params.distinct {
             for key in &mut params.order_by {
                 key.expr = self.sorted_by(std::mem::take(&mut key.expr));

@@ -1,8 +1,8 @@
 //! Types of expressions, and what two of them become beside each other.
 
 use arrow_schema::DataType as Arrow;
-use datafusion::common::{DFSchema, Result, ScalarValue};
-use datafusion::logical_expr::{Cast, Expr, ExprSchemable, Operator, cast};
+use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator, cast};
 
 use super::common::{Together, compared, no_operator};
 use super::json::json_compared;

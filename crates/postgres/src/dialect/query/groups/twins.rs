@@ -1,5 +1,6 @@
-//! Aggregates and keys of groups that differ by casts alone. The planner leaves casts out of their names, and takes
-//! them for the same column twice: all but the first are told apart by a function that gives back its argument.
+//! Aggregates and keys of groups that differ by casts or subqueries alone. The planner leaves these out of their names,
+//! and takes them for the same column twice: all but the first are told apart by a function that gives back its
+//! argument.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -45,7 +46,7 @@ impl VisitorMut for Twins {
         let mut first: HashMap<String, String> = HashMap::new();
         let mut later: HashSet<String> = HashSet::new();
         for expr in candidates(select) {
-            let (text, bare) = (expr.to_string(), without_casts(&expr));
+            let (text, bare) = (expr.to_string(), planner_name(&expr));
             let known = first.entry(bare).or_insert_with(|| text.clone());
             if *known != text {
                 later.insert(text);
@@ -62,7 +63,8 @@ impl VisitorMut for Twins {
     }
 }
 
-/// Aggregates of a select list with arguments, and keys of its groups; none if there is no cast among them.
+/// Aggregates of a select list with arguments, and keys of its groups; none if there is no cast and no subquery among
+/// them.
 fn candidates(select: &Select) -> Vec<Expr> {
     let mut found = Vec::new();
     let keys = match &select.group_by {
@@ -90,14 +92,14 @@ fn candidates(select: &Select) -> Vec<Expr> {
             ControlFlow::<()>::Continue(())
         });
     }
-    let has_cast = |expr: &Expr| {
+    let has_nameless = |expr: &Expr| {
         walk_expressions(expr, |expr: &Expr| match expr {
-            Expr::Cast { .. } => ControlFlow::Break(()),
+            Expr::Cast { .. } | Expr::Subquery(_) | Expr::Exists { .. } => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         })
         .is_break()
     };
-    if found.len() < 2 || !found.iter().any(has_cast) { Vec::new() } else { found }
+    if found.len() < 2 || !found.iter().any(has_nameless) { Vec::new() } else { found }
 }
 
 fn item(item: &SelectItem) -> Option<&Expr> {
@@ -113,11 +115,15 @@ pub fn is_aggregate(expr: &Expr) -> bool {
     name.is_some_and(|name| AGGREGATES.contains(&name.as_str()))
 }
 
-fn without_casts(expr: &Expr) -> String {
+/// An expression with what the planner's name of it tells.
+fn planner_name(expr: &Expr) -> String {
     let mut expr = expr.clone();
     let _ = walk_expressions_mut(&mut expr, |expr| {
         while let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expr {
             *expr = take(inner);
+        }
+        if matches!(expr, Expr::Subquery(_) | Expr::Exists { .. }) {
+            *expr = Expr::value(Value::SingleQuotedString("subquery".to_owned()));
         }
         ControlFlow::<()>::Continue(())
     });
@@ -223,6 +229,12 @@ mod tests {
                 ("SELECT count(DISTINCT b), count(DISTINCT b::numeric::int) FROM t", "3|2"),
                 ("SELECT max(a)::text, max(a::text) FROM t", "2|2"),
                 ("SELECT max(a), max(a) + 1, max(a::int8) FROM t", "2|3|2"),
+                ("SELECT sum((SELECT 1)), sum((SELECT 2)) FROM t", "3|6"),
+                (
+                    "SELECT sum((SELECT count(*) FROM (VALUES (1), (1)) AS b(x) WHERE b.x = a)), \
+                     sum((SELECT count(*) FROM (VALUES (2)) AS c(x) WHERE c.x = a)) FROM t",
+                    "4|1",
+                ),
             ],
             |sql| sorted(&sql.replace("FROM t", &format!("FROM {TABLE}"))),
         );

@@ -19,7 +19,7 @@ pub use self::whole_rows::WholeRows;
 use self::whole_rows::named_whole;
 use crate::statement::{column_name, name_of, parse_query, take};
 use saki_catalog::SqlError;
-use saki_statement::walk::{walk, walk_expressions, walk_mut};
+use saki_statement::walk::{walk, walk_expressions, walk_expressions_mut, walk_mut};
 
 /// Whether a statement has anything that is decided by which columns its tables have.
 pub fn are_in(statement: &parser::Statement) -> bool {
@@ -35,7 +35,10 @@ impl Visitor for Found {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        if select.from.iter().any(merges) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        match select.from.iter().any(merges) || select.from.iter().any(is_outer) && counts_whole_rows(select) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
@@ -137,8 +140,12 @@ impl VisitorMut for Joins {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<SqlError> {
         if select.from.iter().any(is_outer) && counts_whole_rows(select) {
-            let message = "count(t.*) beside an outer join is not supported";
-            return ControlFlow::Break(SqlError::unsupported(message).hint("count a column that is NOT NULL"));
+            let relations = self.scope();
+            count_needed(select, &relations);
+            if counts_whole_rows(select) {
+                let message = "count(t.*) beside an outer join is not supported of what has no column that is NOT NULL";
+                return ControlFlow::Break(SqlError::unsupported(message).hint("count such a column"));
+            }
         }
         if let Some((sources, from)) = self.sources(select) {
             select.from = from;
@@ -185,6 +192,36 @@ fn counts_whole_rows(select: &Select) -> bool {
         _ => ControlFlow::Continue(()),
     });
     found.is_break()
+}
+
+/// Counts columns that are NOT NULL where whole rows are counted, which are NULL where an outer join has filled them
+/// up.
+fn count_needed(select: &mut Select, relations: &Relations) {
+    let Select { projection, from, .. } = select;
+    let factors = || {
+        from.iter()
+            .flat_map(|tables| std::iter::once(&tables.relation).chain(tables.joins.iter().map(|join| &join.relation)))
+    };
+    let called = |factor: &TableFactor| match factor {
+        TableFactor::Table { alias: Some(alias), .. } => Some(name_of(&alias.name)),
+        TableFactor::Table { name, .. } => name.0.last().and_then(|part| part.as_ident()).map(name_of),
+        _ => None,
+    };
+    let _ = walk_expressions_mut(projection, |expr| {
+        if let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = expr
+            && list.duplicate_treatment.is_none()
+            && let [FunctionArg::Unnamed(argument @ FunctionArgExpr::QualifiedWildcard(_))] = &mut list.args[..]
+            && let FunctionArgExpr::QualifiedWildcard(name) = &*argument
+            && let Some(relation) = name.0.last().and_then(|part| part.as_ident()).map(name_of)
+            && let Some(factor) = factors().find(|factor| called(factor).as_ref() == Some(&relation))
+            && let Some(needed) = relations.needed(factor)
+        {
+            let parts = name.0.iter().filter_map(|part| part.as_ident().cloned());
+            let column = parts.chain([Ident::with_quote('"', needed)]).collect();
+            *argument = FunctionArgExpr::Expr(Expr::CompoundIdentifier(column));
+        }
+        ControlFlow::<()>::Continue(())
+    });
 }
 
 /// Puts what merged columns are in the place of their names.

@@ -22,10 +22,17 @@ use saki_statement::walk::walk_mut;
 /// The tables of a statement, and the queries of WITH that can be named.
 #[derive(Clone, Default)]
 pub struct Relations {
-    tables: Arc<HashMap<ResolvedTableReference, Vec<String>>>,
+    tables: Arc<HashMap<ResolvedTableReference, Columns>>,
     /// The catalog and the schema of names without them.
     defaults: (String, String),
     queries: Vec<(String, Option<Vec<String>>)>,
+}
+
+/// What is known of a table.
+struct Columns {
+    names: Vec<String>,
+    /// The first that is NOT NULL.
+    needed: Option<usize>,
 }
 
 impl Relations {
@@ -40,8 +47,10 @@ impl Relations {
             // What does not exist is told by the planner.
             let Ok(schema) = state.schema_for_ref(name.clone()) else { continue };
             if let Some(table) = schema.table(&name.table).await? {
-                let columns = table.schema().fields().iter().map(|field| field.name().clone()).collect();
-                tables.insert(name, columns);
+                let schema = table.schema();
+                let names = schema.fields().iter().map(|field| field.name().clone()).collect();
+                let needed = schema.fields().iter().position(|field| !field.is_nullable());
+                tables.insert(name, Columns { names, needed });
             }
         }
         Ok(Self { tables: Arc::new(tables), defaults, queries: Vec::new() })
@@ -68,10 +77,7 @@ impl Relations {
                 let query = self.queries.iter().rev().find(|(name, _)| Some(name) == bare.as_ref());
                 let columns = match query {
                     Some((_, columns)) => columns.clone(),
-                    None => {
-                        let name = object_name_to_table_reference(name.clone(), true).ok()?;
-                        self.tables.get(&name.resolve(&self.defaults.0, &self.defaults.1)).cloned()
-                    }
+                    None => self.table(name).map(|table| table.names.clone()),
                 };
                 self.renamed(columns, alias.as_ref())
             }
@@ -83,6 +89,23 @@ impl Relations {
             }
             _ => None,
         }
+    }
+
+    fn table(&self, name: &ObjectName) -> Option<&Columns> {
+        let name = object_name_to_table_reference(name.clone(), true).ok()?;
+        self.tables.get(&name.resolve(&self.defaults.0, &self.defaults.1))
+    }
+
+    /// A column of a table that is NOT NULL, by which a row is told from one that an outer join fills up.
+    pub fn needed(&self, factor: &TableFactor) -> Option<String> {
+        let TableFactor::Table { name, args: None, alias, .. } = factor else { return None };
+        let is_query =
+            |(query, _): &(String, _)| name.0.len() == 1 && name.0[0].as_ident().map(name_of).as_ref() == Some(query);
+        if self.queries.iter().any(is_query) {
+            return None;
+        }
+        let table = self.table(name)?;
+        self.renamed(Some(table.names.clone()), alias.as_ref())?.into_iter().nth(table.needed?)
     }
 
     /// The first columns have the names of an alias's list.

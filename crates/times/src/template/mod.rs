@@ -1,7 +1,12 @@
 //! `to_date` and `to_timestamp` of a text by a template: the patterns of `to_char`, read.
 
+#[cfg(test)]
+mod tests;
+
+use std::ops::RangeInclusive;
+
 use arrow_schema::DataType;
-use datafusion::common::Result;
+use datafusion::common::{DataFusionError, Result};
 use saki_base::civil::{
     JULIAN_EPOCH, MICROS_PER_DAY, MICROS_PER_SECOND, MONTHS, WEEKDAYS, days_from_civil, days_in_month,
 };
@@ -12,7 +17,7 @@ use crate::datum::Datum;
 use crate::function::{TimeFunction, no_function};
 
 /// Patterns, each before those that are its beginning, and how many digits they have.
-const PATTERNS: [(&str, usize); 38] = [
+const PATTERNS: [(&str, usize); 53] = [
     ("HH24", 2),
     ("HH12", 2),
     ("HH", 2),
@@ -32,13 +37,26 @@ const PATTERNS: [(&str, usize); 38] = [
     ("YYYY", 4),
     ("YYY", 3),
     ("YY", 2),
+    ("IYYY", 4),
+    ("IYY", 3),
+    ("IY", 2),
+    ("IDDD", 3),
+    ("ID", 1),
+    ("IW", 2),
+    ("I", 1),
     ("MONTH", 0),
     ("MON", 0),
     ("MM", 2),
+    ("RM", 0),
+    ("WW", 2),
+    ("W", 1),
+    ("Q", 1),
+    ("CC", 2),
     ("DAY", 0),
     ("DY", 0),
     ("DDD", 3),
     ("DD", 2),
+    ("D", 1),
     ("Y", 1),
     ("J", 7),
     ("A.M.", 0),
@@ -51,7 +69,36 @@ const PATTERNS: [(&str, usize); 38] = [
     ("BC", 0),
     ("TZH", 3),
     ("TZM", 2),
+    ("TZ", 0),
+    ("OF", 0),
 ];
+
+/// Months in Roman numbers, each before those that are its beginning.
+const ROMAN: [(&str, i64); 12] = [
+    ("XII", 12),
+    ("XI", 11),
+    ("X", 10),
+    ("IX", 9),
+    ("VIII", 8),
+    ("VII", 7),
+    ("VI", 6),
+    ("V", 5),
+    ("IV", 4),
+    ("III", 3),
+    ("II", 2),
+    ("I", 1),
+];
+
+/// By which calendar a pattern counts: that of ISO 8601, whose years have whole weeks, or the usual one.
+fn is_iso(pattern: &str) -> Option<bool> {
+    match pattern {
+        "IYYY" | "IYY" | "IY" | "I" | "IDDD" | "ID" | "IW" => Some(true),
+        "YYYY" | "Y,YYY" | "YYY" | "YY" | "Y" | "MONTH" | "MON" | "MM" | "RM" | "DDD" | "DD" | "D" | "WW" | "W" => {
+            Some(false)
+        }
+        _ => None,
+    }
+}
 
 /// `to_date(text, template)`.
 pub const TO_DATE: TimeFunction = TimeFunction::new(
@@ -92,6 +139,14 @@ struct Said {
     day: Option<i64>,
     day_of_year: Option<i64>,
     julian: Option<i64>,
+    /// Of the year: by ISO 8601 if the template counts so.
+    week: Option<i64>,
+    week_of_month: Option<i64>,
+    /// From Monday, 1.
+    iso_weekday: Option<i64>,
+    century: Option<i64>,
+    /// Whether the template counts by ISO 8601, once that is known.
+    is_iso: Option<bool>,
     hour: i64,
     minute: i64,
     second: i64,
@@ -100,23 +155,43 @@ struct Said {
     is_half: bool,
     afternoon: Option<bool>,
     before_era: bool,
+    /// Whether the year was given with two digits at most.
+    is_short: bool,
     zone_hours: Option<i64>,
     zone_minutes: i64,
 }
 
 impl Said {
+    /// Since 1970.
+    ///
+    /// # Errors
+    /// 22008 for a field that there is not, and for a day that no date is; 22007 for a day of an unknown year.
     fn days(&self, text: &str) -> Result<i64> {
+        const RANGE: RangeInclusive<i64> = days_from_civil(-4713, 11, 24)..=days_from_civil(5_874_897, 12, 31);
+        let days = self.counted_days(text)?;
+        match RANGE.contains(&days) {
+            true => Ok(days),
+            false => Err(SqlError::data(format!("date out of range: \"{text}\"")).code("22008").into()),
+        }
+    }
+
+    fn counted_days(&self, text: &str) -> Result<i64> {
         let bad = || SqlError::data(format!("date/time field value out of range: \"{text}\"")).code("22008");
         if let Some(julian) = self.julian {
             return Ok(julian - JULIAN_EPOCH);
         }
-        let year = match self.year {
-            Some(year) if self.before_era || year < 0 => 1 - year.abs(),
-            // Without a year it is the one before our era.
-            None | Some(0) => 0,
-            Some(year) => year,
-        };
-        if let Some(day) = self.day_of_year {
+        let year = self.calendar_year();
+        if year.abs() > 5_000_000 {
+            return Err(bad().into());
+        }
+        if self.is_iso == Some(true) {
+            return self.iso_days(year);
+        }
+        let of_week = self.week.map(|week| (week - 1) * 7 + 1);
+        if let Some(day) = self.day_of_year.or(of_week) {
+            if self.year.is_none() && !self.before_era {
+                return Err(no_year());
+            }
             let length = 337 + i64::from(days_in_month(year, 2));
             return if (1..=length).contains(&day) {
                 Ok(days_from_civil(year, 1, 1) + day - 1)
@@ -124,13 +199,55 @@ impl Said {
                 Err(bad().into())
             };
         }
-        let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
-        if year.abs() > 5_000_000 || !(1..=12).contains(&month) {
+        let of_week = self.week_of_month.map(|week| (week - 1) * 7 + 1);
+        let (month, day) = (self.month.unwrap_or(1), self.day.or(of_week).unwrap_or(1));
+        if !(1..=12).contains(&month) {
             return Err(bad().into());
         }
         match (1..=i64::from(days_in_month(year, month as u8))).contains(&day) {
             true => Ok(days_from_civil(year, month as u8, day as u8)),
             false => Err(bad().into()),
+        }
+    }
+
+    /// Without a year it is the one before our era.
+    fn calendar_year(&self) -> i64 {
+        match (self.year.filter(|year| *year != 0), self.century) {
+            (Some(year), _) if self.before_era || year < 0 => 1 - year.abs(),
+            (Some(year), Some(century)) if self.is_short => match year % 100 {
+                0 => century * 100,
+                year => (century - 1) * 100 + year,
+            },
+            (Some(year), _) => year,
+            (None, Some(century)) => (century - 1) * 100 + 1,
+            (None, None) => 0,
+        }
+    }
+
+    /// A day of a year of ISO 8601, whose first week is that of the fourth of January.
+    fn iso_days(&self, year: i64) -> Result<i64> {
+        let fourth = days_from_civil(year, 1, 4);
+        let monday = fourth - (fourth + 3).rem_euclid(7);
+        if let Some(week) = self.week {
+            return Ok(monday + (week - 1) * 7 + self.iso_weekday.unwrap_or(1) - 1);
+        }
+        match self.day_of_year {
+            Some(_) if self.year.is_none() => Err(no_year()),
+            Some(day) => Ok(monday + day - 1),
+            None => Ok(days_from_civil(year, 1, 1)),
+        }
+    }
+
+    /// # Errors
+    /// 22007 for a template of both calendars.
+    fn counts_by(&mut self, pattern: &str) -> Result<()> {
+        let Some(is_iso) = is_iso(pattern) else { return Ok(()) };
+        match self.is_iso.replace(is_iso) {
+            Some(before) if before != is_iso => Err(SqlError::data("invalid combination of date conventions")
+                .code("22007")
+                .hint("Do not mix Gregorian and ISO week date conventions in a formatting template.")
+                .into()),
+            _ => Ok(()),
         }
     }
 
@@ -170,16 +287,24 @@ impl Said {
             "SS" => self.second = value,
             "SSSS" | "SSSSS" => self.second_of_day = Some(value),
             "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => self.micros += fraction(digits as u32),
-            "YYYY" | "Y,YYY" => self.year = Some(value),
+            "YYYY" | "Y,YYY" | "IYYY" => self.year = Some(value),
             // Of the century that is near 2020.
-            "YYY" if value < 100 => self.year = Some(value + if value < 70 { 2_000 } else { 1_900 }),
-            "YYY" => self.year = Some(value + if value < 520 { 2_000 } else { 1_000 }),
-            "YY" | "Y" if value < 70 => self.year = Some(value + 2_000),
-            "YY" | "Y" if value < 100 => self.year = Some(value + 1_900),
-            "YY" | "Y" => self.year = Some(value),
+            "YYY" | "IYY" if value < 100 => self.year = Some(value + if value < 70 { 2_000 } else { 1_900 }),
+            "YYY" | "IYY" => self.year = Some(value + if value < 520 { 2_000 } else { 1_000 }),
+            "YY" | "Y" | "IY" | "I" => {
+                let century = if value < 70 { 2_000 } else { 1_900 };
+                self.year = Some(if value < 100 { value + century } else { value });
+                self.is_short = true;
+            }
+            "CC" => self.century = Some(value),
+            "WW" | "IW" => self.week = Some(value),
+            "W" => self.week_of_month = Some(value),
+            "ID" => self.iso_weekday = Some(value),
+            // They say nothing that the rest does not.
+            "D" | "Q" => {}
             "MM" => self.month = Some(value),
             "DD" => self.day = Some(value),
-            "DDD" => self.day_of_year = Some(value),
+            "DDD" | "IDDD" => self.day_of_year = Some(value),
             "J" => self.julian = Some(value),
             "TZH" => self.zone_hours = Some(value),
             _ => self.zone_minutes = value,
@@ -200,7 +325,16 @@ impl Said {
                 self.month = Some(month as i64 + 1);
                 Some(length)
             }
-            "DAY" | "DY" => of(&WEEKDAYS, pattern == "DY").map(|(_, length)| length),
+            "DAY" | "DY" => {
+                let (day, length) = of(&WEEKDAYS, pattern == "DY")?;
+                self.iso_weekday = Some(if day == 0 { 7 } else { day as i64 });
+                Some(length)
+            }
+            "RM" => {
+                let (roman, month) = ROMAN.iter().find(|(roman, _)| strip(rest, roman).is_some())?;
+                self.month = Some(*month);
+                Some(roman.len())
+            }
             "AM" | "PM" | "A.M." | "P.M." => {
                 let words = if pattern.len() == 2 { ["am", "pm"] } else { ["a.m.", "p.m."] };
                 let half = words.iter().position(|word| lower.starts_with(word))?;
@@ -217,6 +351,10 @@ impl Said {
     }
 }
 
+fn no_year() -> DataFusionError {
+    SqlError::data("cannot calculate day of year without year information").code("22007").into()
+}
+
 /// What follows a prefix that is compared without regard to case.
 fn strip<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
     let start = text.get(..prefix.len())?;
@@ -230,28 +368,30 @@ fn is_separator(letter: char) -> bool {
 /// Reads a text by a template. Blanks and separators match each other, and blanks before fields count for nothing.
 fn read(text: &str, template: &str) -> Result<Said> {
     let mut said = Said::default();
-    let (mut rest, mut template) = (text.trim_start(), template);
+    let (mut rest, mut template) = (text, template);
+    // With FX each character of the template stands for one of the text.
+    let mut is_exact = false;
     // How many characters more have been passed over than the template has.
     let mut ahead = 0_i64;
     while let Some(first) = template.chars().next() {
         if let Some(after) = strip(template, "FM").or_else(|| strip(template, "FX")) {
+            is_exact |= strip(template, "FX").is_some();
             template = after;
             continue;
+        }
+        if !is_exact && rest.len() == text.len() {
+            rest = rest.trim_start();
         }
         if let Some((pattern, width)) = PATTERNS.iter().find(|(pattern, _)| strip(template, pattern).is_some()) {
             template = &template[pattern.len()..];
             template = strip(template, "TH").unwrap_or(template);
-            rest = rest.trim_start();
+            if !is_exact || *width > 0 {
+                rest = rest.trim_start();
+            }
             if rest.is_empty() {
                 break;
             }
-            let used = match width {
-                0 => said.name(pattern, rest).ok_or_else(|| {
-                    let word: String = rest.chars().take(pattern.len()).collect();
-                    SqlError::data(format!("invalid value \"{word}\" for \"{pattern}\"")).code("22007")
-                })?,
-                _ => number(&mut said, pattern, *width, rest, template)?,
-            };
+            let used = field(&mut said, pattern, *width, rest, template)?;
             rest = &rest[used..];
             ahead = 0;
             continue;
@@ -264,6 +404,8 @@ fn read(text: &str, template: &str) -> Result<Said> {
             for _ in quoted.chars() {
                 pass(&mut rest, &mut ahead);
             }
+        } else if is_exact {
+            pass(&mut rest, &mut 0);
         } else if is_separator(first) {
             match rest.chars().next().filter(|next| is_separator(*next)) {
                 Some(next) => rest = &rest[next.len_utf8()..],
@@ -274,6 +416,23 @@ fn read(text: &str, template: &str) -> Result<Said> {
         }
     }
     Ok(said)
+}
+
+/// A field at the beginning of a text: how many bytes it takes.
+fn field(said: &mut Said, pattern: &str, width: usize, rest: &str, template: &str) -> Result<usize> {
+    said.counts_by(pattern)?;
+    if matches!(pattern, "TZ" | "OF") {
+        let message = format!("formatting field \"{pattern}\" is only supported in to_char");
+        return Err(SqlError::unsupported(message).into());
+    }
+    if width > 0 {
+        return number(said, pattern, width, rest, template);
+    }
+    let used = said.name(pattern, rest).ok_or_else(|| {
+        let word: String = rest.chars().take(pattern.len()).collect();
+        SqlError::data(format!("invalid value \"{word}\" for \"{pattern}\"")).code("22007")
+    });
+    Ok(used?)
 }
 
 /// Passes over a character, unless one too many has been.
@@ -302,7 +461,12 @@ fn number(said: &mut Said, pattern: &str, width: usize, rest: &str, template: &s
     if taken == 0 {
         return Err(invalid().into());
     }
-    let value: i64 = rest[..end].parse().map_err(|_| invalid())?;
-    said.set(pattern, value, taken);
+    let too_large = || {
+        SqlError::data(format!("value for \"{pattern}\" in source string is out of range"))
+            .code("22008")
+            .detail("Value must be in the range -2147483648 to 2147483647.")
+    };
+    let value: i32 = rest[..end].parse().map_err(|_| too_large())?;
+    said.set(pattern, value.into(), taken);
     Ok(end)
 }

@@ -1,4 +1,7 @@
-//! `to_char` of dates and timestamps, by PostgreSQL's template patterns.
+//! `to_char` of dates, timestamps and intervals, by PostgreSQL's template patterns.
+
+mod interval;
+mod template;
 
 use std::sync::Arc;
 
@@ -15,6 +18,7 @@ use saki_base::civil::{JULIAN_EPOCH, MICROS_PER_DAY, MONTHS, WEEKDAYS, civil_fro
 use saki_catalog::SqlError;
 use saki_parameters::{TimeZone, ZoneOffset};
 
+use self::template::{ROMAN, cased, written};
 use crate::session::session_time;
 
 /// The function, under its name.
@@ -39,8 +43,9 @@ impl ScalarUDFImpl for ToChar {
     fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
         match arguments.first() {
             Some(DataType::Date32 | DataType::Timestamp(..) | DataType::Null) => Ok(DataType::Utf8),
+            Some(DataType::Interval(_) | DataType::Duration(_)) => Ok(DataType::Utf8),
             Some(other) => Err(SqlError::unsupported(format!("to_char of {other} is not supported"))
-                .hint("to_char takes a date or a timestamp; cast numbers to text")
+                .hint("to_char takes a date, a timestamp, an interval or a number")
                 .into()),
             None => Err(SqlError::invalid("to_char takes a time and a template").code("42883").into()),
         }
@@ -57,6 +62,9 @@ fn texts(arrays: &[ArrayRef], zone: &TimeZone) -> Result<ArrayRef> {
     let [times, templates] = arrays else {
         return Err(SqlError::internal("to_char takes two arguments").into());
     };
+    if matches!(times.data_type(), DataType::Interval(_) | DataType::Duration(_)) {
+        return interval::texts(times, templates);
+    }
     let zone = matches!(times.data_type(), DataType::Timestamp(_, Some(_))).then_some(zone);
     let utc = zone.map(|_| "UTC".into());
     let times = cast(times, &DataType::Timestamp(TimeUnit::Microsecond, utc))?;
@@ -71,16 +79,6 @@ fn texts(arrays: &[ArrayRef], zone: &TimeZone) -> Result<ArrayRef> {
 
 /// Width of a month's or day's name that is filled with blanks.
 const NAME_WIDTH: usize = 9;
-/// Patterns, each before those that are its beginning. A pattern of letters matches in any case; for names the case
-/// says how they are written.
-const PATTERNS: [&str; 53] = [
-    "HH24", "HH12", "HH", "MI", "SSSSS", "SSSS", "SS", "MS", "US", "FF1", "FF2", "FF3", "FF4", "FF5", "FF6", "Y,YYY",
-    "YYYY", "YYY", "YY", "IYYY", "IYY", "IY", "IW", "IDDD", "ID", "MONTH", "MON", "MM", "RM", "DAY", "DY", "DDD", "DD",
-    "WW", "CC", "Y", "I", "W", "D", "Q", "J", "A.M.", "P.M.", "AM", "PM", "A.D.", "B.C.", "AD", "BC", "TZH", "TZM",
-    "TZ", "OF",
-];
-const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
-
 /// A time, taken apart.
 struct Moment {
     year: i64,
@@ -126,43 +124,7 @@ impl Moment {
     }
 
     fn text(&self, template: &str) -> Result<String, SqlError> {
-        let mut out = String::new();
-        let mut rest = template;
-        while let Some(first) = rest.chars().next() {
-            if first == '"' {
-                let inner = &rest[1..];
-                let end = inner.find('"').unwrap_or(inner.len());
-                out.push_str(&inner[..end]);
-                rest = inner.get(end + 1..).unwrap_or_default();
-                continue;
-            }
-            if let Some(escaped) = rest.strip_prefix("\\\"") {
-                out.push('"');
-                rest = escaped;
-                continue;
-            }
-            let (bare, fill) = match strip(rest, "FM") {
-                Some(after) => (after, false),
-                None => (rest, true),
-            };
-            match PATTERNS.iter().find(|pattern| strip(bare, pattern).is_some()) {
-                Some(pattern) => {
-                    let spelled = &bare[..pattern.len()];
-                    let value = self.value(pattern, spelled, fill)?;
-                    out.push_str(&value);
-                    rest = &bare[pattern.len()..];
-                    if let Some(after) = strip(rest, "TH") {
-                        out.push_str(ordinal(&value, rest.starts_with('T')));
-                        rest = after;
-                    }
-                }
-                None => {
-                    out.push(first);
-                    rest = &rest[first.len_utf8()..];
-                }
-            }
-        }
-        Ok(out)
+        written(template, |pattern, spelled, fill| self.value(pattern, spelled, fill))
     }
 
     fn value(&self, pattern: &str, spelled: &str, fill: bool) -> Result<String, SqlError> {
@@ -265,12 +227,6 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// What follows a prefix that is compared without regard to case.
-fn strip<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
-    let start = text.get(..prefix.len())?;
-    start.eq_ignore_ascii_case(prefix).then(|| &text[prefix.len()..])
-}
-
 /// A name as its pattern is spelled: `MONTH`, `Month` or `month`.
 fn name(name: &str, spelled: &str, fill: bool) -> String {
     let mut letters = spelled.chars();
@@ -282,26 +238,6 @@ fn name(name: &str, spelled: &str, fill: bool) -> String {
         _ => name.to_lowercase(),
     };
     if fill { format!("{written:NAME_WIDTH$}") } else { written }
-}
-
-/// A word in capitals, or in small letters if its pattern begins with one.
-fn cased(word: &str, spelled: &str) -> String {
-    if spelled.starts_with(|first: char| first.is_ascii_lowercase()) { word.to_lowercase() } else { word.to_owned() }
-}
-
-fn ordinal(number: &str, upper: bool) -> &'static str {
-    let digits = number.as_bytes();
-    let teens = digits.len() > 1 && digits[digits.len() - 2] == b'1';
-    match (digits.last(), teens, upper) {
-        (Some(b'1'), false, true) => "ST",
-        (Some(b'2'), false, true) => "ND",
-        (Some(b'3'), false, true) => "RD",
-        (_, _, true) => "TH",
-        (Some(b'1'), false, false) => "st",
-        (Some(b'2'), false, false) => "nd",
-        (Some(b'3'), false, false) => "rd",
-        _ => "th",
-    }
 }
 
 #[cfg(test)]
