@@ -95,7 +95,8 @@ pub fn readable(array: &ArrayRef) -> Result<ArrayRef> {
 
 /// The value of a row of such an array.
 pub fn datum(array: &ArrayRef, row: usize) -> Result<Datum> {
-    if array.is_null(row) {
+    // A NULL without a type is an array of a type of its own, which has no mask.
+    if array.is_null(row) || *array.data_type() == DataType::Null {
         return Ok(Datum::Null);
     }
     Ok(match array.data_type() {

@@ -148,7 +148,7 @@ impl ScalarUDFImpl for Planned {
 
 impl Planned {
     fn value(&self, arrays: &[ArrayRef], row: usize, session: &SessionTime) -> Result<Datum> {
-        if self.function.is_strict && arrays.iter().any(|array| array.is_null(row)) {
+        if self.function.is_strict && arrays.iter().any(|array| array.is_null(row) || array.data_type().is_null()) {
             return Ok(Datum::Null);
         }
         let values = arrays.iter().map(|array| datum(array, row)).collect::<Result<Vec<_>>>()?;

@@ -299,7 +299,8 @@ impl Said {
             "CC" => self.century = Some(value),
             "WW" | "IW" => self.week = Some(value),
             "W" => self.week_of_month = Some(value),
-            "ID" => self.iso_weekday = Some(value),
+            // What is no weekday is a Sunday, as to PostgreSQL.
+            "ID" => self.iso_weekday = Some(if (1..7).contains(&value) { value } else { 7 }),
             // They say nothing that the rest does not.
             "D" | "Q" => {}
             "MM" => self.month = Some(value),
