@@ -10,8 +10,8 @@ use datafusion::sql::sqlparser::ast::{self, TimezoneInfo};
 use super::syntax::system_name;
 use saki_statement::name_of;
 use saki_system::definition::arrow_type;
-use saki_times::{INTERVAL, TIME};
 use saki_system::types;
+use saki_times::{INTERVAL, TIME};
 
 /// Resolves such names.
 #[derive(Debug)]

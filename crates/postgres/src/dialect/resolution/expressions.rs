@@ -175,7 +175,7 @@ impl Types<'_> {
             Some(exprs) => Ok(exprs),
             None => {
                 let first = types.first().unwrap_or(&Arrow::Null);
-                let other = types.iter().find(|of| compared(first, of) == Together::Apart).unwrap_or(first);
+                let other = types.iter().find(|of| chosen([first, *of]) == Together::Apart).unwrap_or(first);
                 Err(do_not_match(place, first, other).into())
             }
         }
