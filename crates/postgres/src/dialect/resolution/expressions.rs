@@ -76,7 +76,7 @@ impl TreeNodeRewriter for Types<'_> {
             }
             Expr::WindowFunction(mut call) => {
                 for key in &mut call.params.order_by {
-                    key.expr = self.sorted_by(std::mem::take(&mut key.expr));
+                    key.expr = self.framed_by(std::mem::take(&mut key.expr));
                 }
                 for key in &mut call.params.partition_by {
                     *key = self.sorted_by(std::mem::take(key));
@@ -108,6 +108,14 @@ impl Types<'_> {
         match known_type(&key, self.schema) {
             Some(of) if is_interval(&of) => saki_times::length(key),
             _ => key,
+        }
+    }
+
+    /// The same in a window: a time is its microseconds, as the planner knows no frames of times.
+    fn framed_by(&self, key: Expr) -> Expr {
+        match known_type(&key, self.schema) {
+            Some(Arrow::Time64(_)) => cast(key, Arrow::Int64),
+            _ => self.sorted_by(key),
         }
     }
 
