@@ -43,11 +43,12 @@ enum Kind {
 }
 
 impl Kind {
-    /// Whether a value stands where another has stood.
+    /// Whether a value stands where another has stood; of equal ones the last does, as in PostgreSQL
+    /// (`interval_smaller`).
     fn prefers(self, new: Interval, to: Interval) -> bool {
         match self {
-            Self::Least => new.length() < to.length(),
-            _ => new.length() > to.length(),
+            Self::Least => new.length() <= to.length(),
+            _ => new.length() >= to.length(),
         }
     }
 }
@@ -121,7 +122,7 @@ fn scalar(interval: Option<Interval>) -> ScalarValue {
     ScalarValue::IntervalMonthDayNano(value)
 }
 
-/// The least or the greatest so far; of equal ones the first.
+/// The least or the greatest so far.
 #[derive(Debug)]
 struct Extreme {
     kind: Kind,

@@ -11,6 +11,7 @@ use super::syntax::system_name;
 use saki_statement::name_of;
 use saki_system::definition::arrow_type;
 use saki_system::types;
+use saki_times::{INTERVAL, TIME};
 
 /// Resolves such names.
 #[derive(Debug)]
@@ -23,14 +24,19 @@ impl TypePlanner for TypeNames {
             let zone = matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz).then(|| "UTC".into());
             return Ok(Some(Arc::new(Field::new("", DataType::Timestamp(TimeUnit::Microsecond, zone), true))));
         }
+        if let ast::DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) = sql_type {
+            return Ok(Some(Arc::new(Field::new("", TIME, true))));
+        }
         let ast::DataType::Custom(name, _) = sql_type else { return Ok(None) };
         let Some(name) = system_name(name) else { return Ok(None) };
         let data_type = match name.as_str() {
             "date" => DataType::Date32,
             "timestamp" => DataType::Timestamp(TimeUnit::Microsecond, None),
+            "time" => TIME,
+            "interval" => INTERVAL,
             "bytea" => DataType::Binary,
             "uuid" => DataType::FixedSizeBinary(16),
-            "numeric" | "interval" | "time" | "timetz" | "json" | "jsonb" => return Ok(None),
+            "numeric" | "timetz" | "json" | "jsonb" => return Ok(None),
             known if types::by_name(known).is_some() => arrow_type(known),
             _ => return Ok(None),
         };

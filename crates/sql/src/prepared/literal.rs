@@ -73,6 +73,7 @@ fn text_of(value: &ScalarValue) -> Result<String> {
     let mut text = String::new();
     let written = match value {
         ScalarValue::Date32(Some(days)) => plain.write_date(*days, &mut text),
+        ScalarValue::Time64Microsecond(Some(micros)) => plain.write_time(*micros, &mut text),
         ScalarValue::TimestampMicrosecond(Some(micros), None) => plain.write_timestamp(*micros, &mut text),
         ScalarValue::TimestampMicrosecond(Some(micros), Some(_)) => plain.write_timestamptz(*micros, &mut text),
         ScalarValue::IntervalMonthDayNano(Some(interval)) => {

@@ -80,7 +80,7 @@ impl TreeNodeRewriter for Types<'_> {
             }
             Expr::WindowFunction(mut call) => {
                 for key in &mut call.params.order_by {
-                    key.expr = self.sorted_by(std::mem::take(&mut key.expr));
+                    key.expr = self.framed_by(std::mem::take(&mut key.expr));
                 }
                 for key in &mut call.params.partition_by {
                     *key = self.sorted_by(std::mem::take(key));
@@ -114,6 +114,14 @@ impl Types<'_> {
             Some(of) if of == json::JSONB => json::key(key),
             Some(of) if of.is_floating() => sorted_floats(key),
             _ => key,
+        }
+    }
+
+    /// The same in a window: a time is its microseconds, as the planner knows no frames of times.
+    fn framed_by(&self, key: Expr) -> Expr {
+        match known_type(&key, self.schema) {
+            Some(Arrow::Time64(_)) => cast(key, Arrow::Int64),
+            _ => self.sorted_by(key),
         }
     }
 
@@ -184,7 +192,7 @@ impl Types<'_> {
             Some(exprs) => Ok(exprs),
             None => {
                 let first = types.first().unwrap_or(&Arrow::Null);
-                let other = types.iter().find(|of| compared(first, of) == Together::Apart).unwrap_or(first);
+                let other = types.iter().find(|of| chosen([first, *of]) == Together::Apart).unwrap_or(first);
                 Err(do_not_match(place, first, other).into())
             }
         }

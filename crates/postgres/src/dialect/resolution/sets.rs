@@ -7,7 +7,7 @@ use datafusion::common::{NullEquality, Result};
 use datafusion::logical_expr::{Distinct, Expr, ExprSchemable, Join, JoinType, LogicalPlan, Projection, Union};
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
-use crate::dialect::types::{Together, chosen, compared, converted, do_not_match, is_interval, known_type};
+use crate::dialect::types::{Together, chosen, converted, do_not_match, is_interval, known_type};
 
 /// A union whose sides have the same types, as far as the planner would not give them these by itself.
 ///
@@ -63,7 +63,7 @@ fn target(inputs: &[Arc<LogicalPlan>], column: usize, place: &str) -> Result<Opt
         Together::As(target) if has_unknown => Ok(Some(target)),
         Together::As(_) | Together::Unknown => Ok(None),
         Together::Apart => {
-            let other = types.iter().find(|of| compared(&types[0], of) == Together::Apart).unwrap_or(&types[0]);
+            let other = types.iter().find(|of| chosen([&types[0], *of]) == Together::Apart).unwrap_or(&types[0]);
             Err(do_not_match(place, &types[0], other).into())
         }
     }
