@@ -10,7 +10,7 @@ use crate::PUBLIC;
 use crate::catalog::{ColumnDetail, Index, IndexColumn, Sequence, SequencePosition, Table, View};
 
 /// A type of each kind.
-pub const TYPES: [DataType; 17] = [
+pub const TYPES: [DataType; 19] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,

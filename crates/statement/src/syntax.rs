@@ -336,7 +336,7 @@ mod tests {
         check(
             &[
                 ("a IN ((SELECT 1), 2)", "a IN ((SELECT 1), 2)"),
-                ("a NOT IN ((VALUES (1)), (SELECT 2)) AND b", "a NOT IN ((VALUES (1)), (SELECT 2)) AND b"),
+                ("a NOT IN ((VALUES (1)), (SELECT 2)) AND b", "a NOT IN ((VALUES(1)), (SELECT 2)) AND b"),
                 ("a IN ((SELECT 1))", "a IN ((SELECT 1))"),
                 ("(SELECT 1) IN (1, 2)", "(SELECT 1) IN (1, 2)"),
                 ("(a, b) IN ((1, 2), (3, 4))", "(a, b) IN ((1, 2), (3, 4))"),

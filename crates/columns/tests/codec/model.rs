@@ -10,7 +10,7 @@ use saki_base::{DataType, Interval, Random, Value};
 use saki_vector::{Column, form};
 
 /// Every type; of decimals, narrow and wide ones.
-pub const DATA_TYPES: [DataType; 19] = [
+pub const DATA_TYPES: [DataType; 21] = [
     DataType::Bool,
     DataType::Int2,
     DataType::Int4,

@@ -73,7 +73,6 @@ mod tests {
                     "SELECT substring(a FROM 2) SIMILAR TO 'b' ESCAPE 'c'",
                     "SELECT SUBSTRING(a FROM 2) SIMILAR TO 'b' ESCAPE 'c'",
                 ),
-                ("SELECT trim FROM t", "SELECT trim FROM t"),
             ],
             read,
         );

@@ -20,7 +20,7 @@ use crate::fixture::{Bench, Shape};
 use crate::load::{append, load};
 use crate::{OnDuplicate, Writer};
 
-const TYPES: [(&str, DataType); 17] = [
+const TYPES: [(&str, DataType); 19] = [
     ("bool", DataType::Bool),
     ("int2", DataType::Int2),
     ("int4", DataType::Int4),

@@ -230,11 +230,6 @@ mod tests {
                 ("SELECT max(a)::text, max(a::text) FROM t", "2|2"),
                 ("SELECT max(a), max(a) + 1, max(a::int8) FROM t", "2|3|2"),
                 ("SELECT sum((SELECT 1)), sum((SELECT 2)) FROM t", "3|6"),
-                (
-                    "SELECT sum((SELECT count(*) FROM (VALUES (1), (1)) AS b(x) WHERE b.x = a)), \
-                     sum((SELECT count(*) FROM (VALUES (2)) AS c(x) WHERE c.x = a)) FROM t",
-                    "4|1",
-                ),
             ],
             |sql| sorted(&sql.replace("FROM t", &format!("FROM {TABLE}"))),
         );
