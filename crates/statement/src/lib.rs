@@ -39,15 +39,14 @@ use saki_catalog::{ErrorKind, PUBLIC, Position, Result, SqlError, bare, qualifie
 
 use self::syntax::Syntax;
 pub use self::syntax::name_of;
+pub use self::text::changes::merge::{MergedAs, MergedRow, WhenClause, when_clauses};
+pub use self::text::changes::overriding::Overriding;
+use self::text::changes::{merge, overriding};
 pub use self::text::conflict::conflict_keys;
-pub use self::text::merge::{MergedAs, MergedRow, WhenClause, when_clauses};
-pub use self::text::overriding::Overriding;
 pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::{kept_weight, weight};
-use self::text::{
-    arguments, chains, conflict, continued, deferrable, depth, identity, isnull, key_locks, merge, overriding,
-};
+use self::text::{arguments, chains, conflict, continued, deferrable, depth, identity, isnull, key_locks};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,
     SetConstraints, is_move, without_passwords,

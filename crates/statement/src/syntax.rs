@@ -3,13 +3,11 @@
 use std::any::TypeId;
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Ident, UnaryOperator, visit_expressions};
 use datafusion::sql::sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
-
-use crate::walk::walk_expressions;
 
 /// PostgreSQL's syntax, but that names of arguments are identifiers: `f(a => 1)`. Were they expressions, the parser
 /// would read every argument once as a name and once more as a value, and calls in calls would take twice as long for
@@ -168,11 +166,11 @@ fn between(parser: &mut Parser<'_>, left: &Expr) -> Option<Result<Expr, ParserEr
 
 fn is_large(expr: &Expr) -> bool {
     let mut left = DOUBLED_MAX;
-    let walked = walk_expressions(expr, |_| {
+    let mut count = |_: &Expr| {
         left -= 1;
         if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    walked.is_break()
+    };
+    saki_base::stack::with_room(|| visit_expressions(expr, &mut count).is_break())
 }
 
 /// `[NOT] IN ((SELECT 1), 2)`: a list whose first value is a query, which the parser takes for the query that follows

@@ -1,7 +1,7 @@
 //! `WITH` before what changes rows, and queries of WITH that do so themselves.
 //!
-//! The parser takes `WITH … INSERT`, `UPDATE`, `DELETE` and `MERGE` for a query whose body changes rows. They become the
-//! statement itself, with the queries of WITH in the place of their names. Where queries of WITH change rows
+//! The parser takes `WITH … INSERT`, `UPDATE`, `DELETE` and `MERGE` for a query whose body changes rows. They become
+//! the statement itself, with the queries of WITH in the place of their names. Where queries of WITH change rows
 //! ([`ChangingWith`]), their statements are carried out one after another, and a relation of what they return stands in
 //! the place of their names.
 
@@ -88,8 +88,8 @@ impl ChangingWith {
         })
     }
 
-    /// The same for who only asks what they read, and what columns they have: in the place of a change stands a query of
-    /// the rows that it would be about.
+    /// The same for who only asks what they read, and what columns they have: in the place of a change stands a query
+    /// of the rows that it would be about.
     ///
     /// # Errors
     /// As [`Self::read`].

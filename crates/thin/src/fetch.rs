@@ -9,9 +9,8 @@ use parking_lot::{Condvar, Mutex};
 use saki_base::{AlignedBuffer, Buffer, critical};
 use saki_io::{Completion, Device, DeviceError, Lane, Operation, Wait, Waker};
 
-use crate::SLOT_BYTES;
 use crate::piece::Pieces;
-use crate::slots::{Slots, Stage};
+use crate::slots::{SLOT_BYTES, Slots, Stage};
 use crate::source::SourceFile;
 
 /// Objects that are read at the same time: one takes some tens of milliseconds to answer, and has 1 MiB at most.

@@ -25,8 +25,8 @@
 //!
 //! # Failure model
 //! An object that cannot be read fails the operations that want it, by name, and is asked for again by the next. A torn
-//! record counts as missing. A source whose checksum disagrees is refused: without it nobody knows which slots are here.
-//! The objects must stay where they are until the source has gone.
+//! record counts as missing. A source whose checksum disagrees is refused, as nobody knows without it which slots are
+//! here. The objects must stay where they are until the source has gone.
 
 #![forbid(unsafe_code)]
 
@@ -44,10 +44,8 @@ use saki_objects::{Objects, Options};
 
 pub use device::ThinDevice;
 pub use piece::{FOLDER, Piece, Pieces};
+pub use slots::SLOT_BYTES;
 pub use source::{Source, SourceFile, path_of};
-
-/// Bytes of a slot.
-pub const SLOT_BYTES: u64 = saki_base::CHUNK_BYTES as u64;
 
 /// The device of a database as it is to be used: with what it lacks behind it, if it has a source.
 ///

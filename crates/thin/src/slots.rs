@@ -3,7 +3,8 @@
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
-use crate::SLOT_BYTES;
+/// Bytes of a slot.
+pub const SLOT_BYTES: u64 = saki_base::CHUNK_BYTES as u64;
 
 /// How far a slot has come. It goes forward only.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! | logical type | native forms |
 //! |---|---|
-//! | `Boolean`, `Int16/32/64`, `Float32/64`, `Date32`, `Time64(µs)`, `Timestamp(µs, …)`, `FixedSizeBinary(16)` | the same array |
+//! | `Boolean`, `Int16/32/64`, `Float32/64`, `Date32`, `Time64`, `Timestamp(µs, …)`, `FixedSizeBinary(16)` | the same |
 //! | `Decimal128(p, s)` | `Int64Array` of unscaled values if they fit, else `Decimal128Array` with scale `s` |
 //! | `Utf8` (and `Utf8View`) | `StringViewArray`, or `DictionaryArray<UInt16>` over a `StringViewArray` |
 //! | `LargeUtf8` (`jsonb`), `LargeBinary` (`json`) | as `Utf8` |

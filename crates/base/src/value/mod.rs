@@ -2,6 +2,7 @@
 //!
 //! Text to value is in `parse.rs`, value to text in `display.rs`.
 
+pub mod compare_op;
 pub mod display;
 
 use std::cmp::Ordering;

@@ -6,8 +6,8 @@ use saki_vector::Bounds;
 use super::Zone;
 
 impl Zone {
-    /// What the values lie between, if they are integers, dates, times, timestamps or decimals of up to 8 bytes, and that is
-    /// known.
+    /// What the values lie between, if they are integers, dates, times, timestamps or decimals of up to 8 bytes, and
+    /// that is known.
     pub fn bounds(&self) -> Option<Bounds> {
         Some(Bounds { min: integer(&self.min)?, max: integer(&self.max)? })
     }

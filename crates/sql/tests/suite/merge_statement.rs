@@ -136,7 +136,8 @@ async fn prepared_ones_say_what_they_take_and_give() {
     let int = |value: i32| ScalarValue::Int32(Some(value));
     let cases: [(&str, Vec<ScalarValue>, &[&str], &str); 6] = [
         (
-            "MERGE INTO t USING (SELECT 1 AS key) AS s ON t.id = s.key AND t.v < $1 WHEN MATCHED THEN UPDATE SET v = $2",
+            "MERGE INTO t USING (SELECT 1 AS key) AS s ON t.id = s.key AND t.v < $1 \
+             WHEN MATCHED THEN UPDATE SET v = $2",
             vec![int(9), int(70)],
             &[],
             "MERGE 1",
@@ -154,7 +155,8 @@ async fn prepared_ones_say_what_they_take_and_give() {
             "SELECT 1",
         ),
         (
-            "WITH more AS (INSERT INTO t VALUES ($1, $2) RETURNING *) INSERT INTO t SELECT id + 1, v FROM more RETURNING v",
+            "WITH more AS (INSERT INTO t VALUES ($1, $2) RETURNING *) \
+             INSERT INTO t SELECT id + 1, v FROM more RETURNING v",
             vec![int(20), int(2)],
             &["v"],
             "INSERT 1",

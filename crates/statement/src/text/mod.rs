@@ -2,6 +2,7 @@
 
 pub mod arguments;
 pub mod chains;
+pub mod changes;
 pub mod conflict;
 pub mod continued;
 pub mod deferrable;
@@ -9,8 +10,6 @@ pub mod depth;
 pub mod identity;
 pub mod isnull;
 pub mod key_locks;
-pub mod merge;
-pub mod overriding;
 pub mod size;
 pub mod walk;
 pub mod weight;

@@ -33,8 +33,8 @@ pub fn forget_source(database: &Path) -> Result<()> {
     }
 }
 
-/// Fetches all that the database at `path`, which nobody has open, lacks. Returns how many MiB had not come, `None` if it
-/// lacked nothing; `progress` is told how many have, and of how many. Interrupted, it can be done again.
+/// Fetches all that the database at `path`, which nobody has open, lacks. Returns how many MiB had not come, `None` if
+/// it lacked nothing; `progress` is told how many have, and of how many. Interrupted, it can be done again.
 ///
 /// # Errors
 /// Of the database's file, and of what lies elsewhere; `stop`.

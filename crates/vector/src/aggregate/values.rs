@@ -17,7 +17,7 @@ use arrow_schema::{DataType, TimeUnit};
 
 use crate::{Bounds, Column, Result, VectorError, form};
 
-/// Values that are integers underneath: of integers, dates, times, timestamps, booleans (0 and 1) and decimals that fit.
+/// Values that are integers underneath: integers, dates, times, timestamps, booleans (0 and 1), decimals that fit.
 pub(super) enum Integers<'a> {
     Two(&'a [i16]),
     Four(&'a [i32]),

@@ -24,7 +24,6 @@ pub struct Weight {
 pub enum Bound {
     /// All arguments together, so many times.
     Times(usize),
-    /// What a row's value takes.
     Exactly(fn(&Row<'_>) -> usize),
     /// What it takes at most.
     AtMost(fn(&Row<'_>) -> usize),

@@ -90,7 +90,7 @@ pub fn relation(name: &str, alias: Option<&Ident>) -> Result<TableWithJoins> {
     Ok(relation)
 }
 
-/// The source of a MERGE beside the rows of the table that it meets; `is_outer`: rows of the source that meet none, too.
+/// The source of a MERGE beside the rows of the table that it meets; `is_outer`: rows that meet none, too.
 pub fn merged(merge: &ast::Merge, is_outer: bool) -> TableWithJoins {
     let on = JoinConstraint::On(Expr::clone(&merge.on));
     let join_operator = if is_outer { JoinOperator::LeftOuter(on) } else { JoinOperator::Inner(on) };

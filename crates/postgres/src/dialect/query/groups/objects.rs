@@ -1,6 +1,6 @@
 //! Aggregates that make JSON: each is a function of the array that is gathered, so what holds of `array_agg` (its
-//! order, FILTER, DISTINCT, windows) holds of them. And `string_agg`, whose values have the planner's long texts as their
-//! type, which is that of `jsonb` here: they are made texts.
+//! order, FILTER, DISTINCT, windows) holds of them. And `string_agg`, whose values have the planner's long texts as
+//! their type, which is that of `jsonb` here: they are made texts.
 
 use std::ops::ControlFlow;
 
