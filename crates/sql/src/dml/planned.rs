@@ -13,6 +13,9 @@ use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, Refusal};
 use saki_store::Entry;
 
+/// Writes the rows of a change.
+type Write = dyn FnOnce(&mut Change<'_, '_>) -> Result<Written, Refusal> + Send;
+
 /// What a statement is about to do with rows of one table.
 pub struct PlannedChange {
     /// The command's name.
@@ -20,7 +23,7 @@ pub struct PlannedChange {
     /// What RETURNING says.
     pub returned: Option<RecordBatch>,
     /// Writes the rows.
-    pub write: Box<dyn FnOnce(&mut Change<'_, '_>) -> Result<Written, Refusal> + Send>,
+    pub write: Box<Write>,
 }
 
 /// What was written; foreign keys have not been seen to.

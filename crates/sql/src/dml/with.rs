@@ -24,6 +24,7 @@ use saki_plan::StandIns;
 use saki_postgres::statement::ChangingWith;
 
 /// One statement that changes rows.
+#[expect(clippy::large_enum_variant, reason = "a statement has a few of them")]
 enum Part {
     Insert(Insertion),
     Update(Update),
@@ -32,6 +33,7 @@ enum Part {
 }
 
 /// What is done last.
+#[expect(clippy::large_enum_variant, reason = "a statement has one")]
 enum Main {
     Change(Part),
     Query(Box<ast::Query>),

@@ -395,12 +395,6 @@ fn read(text: &str, template: &str) -> Result<Said> {
             let used = field(&mut said, pattern, *width, rest, template)?;
             rest = &rest[used..];
             ahead = 0;
-            if !is_exact {
-                // Blanks behind fields count for nothing, either.
-                let behind = rest.trim_start();
-                ahead = rest[..rest.len() - behind.len()].chars().count() as i64;
-                rest = behind;
-            }
             continue;
         }
         template = &template[first.len_utf8()..];

@@ -83,33 +83,3 @@ pub fn lengths(subquery: Subquery) -> Result<Subquery> {
     let plan = LogicalPlanBuilder::from(plan.clone()).project(lengths.collect::<Vec<_>>())?.build()?;
     Ok(Subquery { subquery: Arc::new(plan), ..subquery })
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::fixture::{check, shown};
-
-    #[test]
-    fn equal_intervals_are_one() {
-        let from = "(VALUES (interval '1 mon', 1), ('30 days', 2), ('1 day', 3), ('24:00', 4), (NULL, 5)) AS t(i, n)";
-        check(
-            &[
-                ("SELECT sum(n) FROM # GROUP BY i ORDER BY i", "7 3 5"),
-                ("SELECT count(i), sum(n) AS s FROM # GROUP BY i ORDER BY s", "2|3 0|5 2|7"),
-                ("SELECT sum(n) AS s FROM # GROUP BY i * 2 HAVING i * 2 > '2 days' ORDER BY s", "3"),
-                ("SELECT count(*) FROM (SELECT DISTINCT i FROM #) AS q", "3"),
-                ("SELECT count(DISTINCT i) FROM #", "2"),
-                ("SELECT DISTINCT ON (i) n FROM # ORDER BY i, n DESC", "4 2 5"),
-                ("SELECT n FROM # WHERE i IN (SELECT interval '720 hours') ORDER BY n", "1 2"),
-                ("SELECT n, rank() OVER (PARTITION BY i ORDER BY n) FROM # ORDER BY n", "1|1 2|2 3|1 4|2 5|1"),
-                ("SELECT array_agg(n ORDER BY i, n) FROM #", "[3, 4, 1, 2, 5]"),
-                ("SELECT min(i) = '1 day', max(i) = '1 mon' FROM #", "true|true"),
-                ("SELECT nullif(i, '30 days') IS NULL FROM # ORDER BY n", "true true false false true"),
-                (
-                    "SELECT greatest(i, '40 days') = '40 days', least(i, '40 days') = i FROM # WHERE n < 3",
-                    "true|true true|true",
-                ),
-            ],
-            |sql| shown(&sql.replace('#', from)),
-        );
-    }
-}

@@ -115,7 +115,7 @@ impl Assigned {
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for (place, array) in found.columns().iter().enumerate() {
             let part = place.checked_sub(first).and_then(|part| self.0.get(part));
-            if !part.is_some_and(|part| part.columns.len() > 1) {
+            if part.is_none_or(|part| part.columns.len() <= 1) {
                 fields.push(Arc::new(found.schema().field(place).clone()));
                 arrays.push(Arc::clone(array));
                 continue;
