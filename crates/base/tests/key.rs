@@ -64,7 +64,7 @@ proptest! {
     ) {
         let layout = KeyLayout::new([KeyColumn { data_type: DataType::Interval, nullable: true, descending }]);
         let keys = [&left, &right].map(|value| encode(&layout, std::slice::from_ref(value)));
-        let (order, typed) = (keys[0].cmp(&keys[1]), typed_order(&layout, &[left.clone()], &[right]));
+        let (order, typed) = (keys[0].cmp(&keys[1]), typed_order(&layout, std::slice::from_ref(&left), &[right]));
         prop_assert!(typed.is_eq() || order == typed);
         prop_assert_eq!(Value::from(layout.decode(&keys[0], 0, &mut Vec::new()).unwrap()), left);
     }
