@@ -6,7 +6,7 @@ use saki_catalog::{Result, SqlError};
 use saki_store::Stop;
 use saki_thin::Piece;
 
-use crate::repository::{Repository, name_of};
+use crate::repository::Repository;
 
 /// Objects that are removed by one request, or between two looks whether to stop.
 const BATCH: usize = 500;
@@ -75,7 +75,7 @@ fn needed(repository: &Repository, names: &[String]) -> Result<HashSet<String>> 
     let mut needed = HashSet::new();
     for name in names {
         let manifest = repository.read(name)?;
-        needed.extend(manifest.pieces().filter(|piece: &&Piece| !piece.is_empty()).map(name_of));
+        needed.extend(manifest.pieces().filter(|piece: &&Piece| !piece.is_empty()).map(Piece::name));
     }
     Ok(needed)
 }

@@ -10,7 +10,7 @@
 use saki_base::civil;
 use saki_catalog::{ErrorKind, Result, SqlError};
 use saki_objects::{ObjectError, Objects, Options};
-use saki_thin::Piece;
+use saki_thin::{Piece, PieceError};
 
 use crate::manifest::Manifest;
 
@@ -79,11 +79,6 @@ impl Repository {
     pub fn open(target: &str, create: bool) -> Result<Self> {
         let opened = Objects::open(target, Options { create, ..Options::default() });
         Ok(Self { objects: opened.map_err(failed)? })
-    }
-
-    /// What a piece is called in messages.
-    pub fn called(&self, piece: &Piece) -> String {
-        self.objects.named(&name_of(piece))
     }
 
     /// The names of all backups, in the order in which they were made.
@@ -172,7 +167,7 @@ impl Repository {
     }
 
     pub fn put(&self, piece: &Piece, bytes: Vec<u8>) -> Result<()> {
-        self.put_object(&name_of(piece), bytes)
+        self.put_object(&piece.name(), bytes)
     }
 
     /// The bytes of a piece, which are what its name says.
@@ -180,18 +175,11 @@ impl Repository {
     /// # Errors
     /// 'XX001' with the object's name if it is missing, cut short or damaged; of the target.
     pub fn get(&self, piece: &Piece) -> Result<Vec<u8>> {
-        if piece.is_empty() {
-            return Ok(Vec::new());
-        }
-        let damaged = |what: &str| {
-            Err(SqlError::corrupt(format!("{}: {what}", self.called(piece)))
-                .hint("restore another backup; the next backup of the database writes what is missing"))
-        };
-        let Some(bytes) = self.get_object(&name_of(piece))? else { return damaged("the object is missing") };
-        match piece.verify(&bytes) {
-            Ok(()) => Ok(bytes),
-            Err(what) => damaged(&what),
-        }
+        saki_thin::read(&self.objects, piece).map_err(|error| match error {
+            PieceError::Store(error) => failed(error),
+            damaged @ (PieceError::Missing { .. } | PieceError::Damaged { .. }) => SqlError::corrupt(damaged)
+                .hint("restore another backup; the next backup of the database writes what is missing"),
+        })
     }
 
     /// Says that a backup goes on. A sign of one that was interrupted is in nobody's way: of a database there is one
@@ -237,11 +225,6 @@ impl Repository {
     fn busy(&self, what: &str) -> SqlError {
         SqlError::invalid(format!("{}: {what}", self.objects.target())).code("55006")
     }
-}
-
-/// Under which name a piece is kept.
-pub fn name_of(piece: &Piece) -> String {
-    format!("{OBJECTS}/{}", piece.name())
 }
 
 /// `20261126T182207Z`

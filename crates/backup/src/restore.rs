@@ -48,17 +48,6 @@ pub enum Wanted<'a> {
     Until(i64),
 }
 
-impl<'a> Wanted<'a> {
-    /// The moment if there is one, the backup if it is named, the newest otherwise.
-    pub fn of(backup: Option<&'a str>, until: Option<i64>) -> Self {
-        match (backup, until) {
-            (_, Some(until)) => Self::Until(until),
-            (Some(name), None) => Self::Backup(name),
-            (None, None) => Self::Newest,
-        }
-    }
-}
-
 /// Makes a database at `path`, where there is nothing. It is on that one device, whatever devices it had, and opens by
 /// ordinary recovery.
 ///

@@ -11,7 +11,7 @@ use saki_thin::Piece;
 use crate::Progress;
 use crate::manifest::{Extent, Manifest};
 use crate::parallel::{Watch, each};
-use crate::repository::{Repository, name_of};
+use crate::repository::Repository;
 
 /// Bytes of an extent of a log that are one piece at most.
 const LOG_PIECE_BYTES: u64 = 8 << 20;
@@ -160,7 +160,7 @@ impl Upload<'_> {
     fn put(&self, bytes: &[u8], watch: &Watch<'_>, counts: &Mutex<(u64, u64)>) -> Result<Piece> {
         let piece = Piece::of(bytes);
         let length = u64::from(piece.bytes);
-        let name = name_of(&piece);
+        let name = piece.name();
         let is_there = || self.there.lock().get(&name) == Some(&length);
         if piece.is_empty() || is_there() {
             watch.count(0);

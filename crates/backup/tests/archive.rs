@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use saki_backup::{ArchiveOptions, Wanted, archive, archives, backup, check, prune, refuse_archive, restore};
+use saki_backup::{ArchiveOptions, Wanted, archive, archives, backup, check, clone, prune, refuse_archive, restore};
 use saki_base::wall_micros;
 use saki_catalog::{Result, SqlError};
 use saki_store::{Pace, Stop};
@@ -33,9 +33,17 @@ impl Target {
         Ok(path)
     }
 
-    /// Rows of the database as it was then.
+    fn cloned(&self, until: i64) -> PathBuf {
+        let path = self.0.path().join(format!("cloned-{}", wall_micros()));
+        clone(&self.name(), Wanted::Until(until), &path, &Stop::default(), &|_| {}).expect("cloned");
+        path
+    }
+
+    /// Rows of the database as it was then, restored and cloned.
     fn rows(&self, until: i64) -> u64 {
-        rows_of(&self.restored(until).expect("restored"))
+        let rows = rows_of(&self.restored(until).expect("restored"));
+        assert_eq!(rows_of(&self.cloned(until)), rows, "a clone has what a restored database has");
+        rows
     }
 
     fn faults(&self) -> Vec<String> {
@@ -168,6 +176,7 @@ fn sequences_go_on_behind_what_was_given_out_then() {
     archiver.end().expect("all is archived");
     for (until, given) in moments {
         let next = next_value_of(&target.restored(until).expect("restored"));
+        assert_eq!(next_value_of(&target.cloned(until)), next, "and a clone's sequence goes on where that one does");
         assert!(next > given && next <= given + 10_000, "{next} after {given}");
     }
 }

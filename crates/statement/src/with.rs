@@ -25,24 +25,13 @@ use saki_catalog::{Result, SqlError};
 /// Of the parser, for text that it has written itself.
 pub fn put_in_place(statement: Statement) -> Result<Statement> {
     let Statement::Statement(inner) = statement else { return Ok(statement) };
-    let ast::Statement::Query(mut query) = *inner else { return Ok(Statement::Statement(inner)) };
-    let changes = |query: &Query| {
-        matches!(*query.body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
+    let ast::Statement::Query(query) = *inner else { return Ok(Statement::Statement(inner)) };
+    let is_plain = changes_of(&query).next().is_none();
+    let inner = match (change_in(&query), &query.with) {
+        (Some(change), Some(with)) if is_plain => replaced(change.clone(), with, &HashSet::new())?,
+        _ => ast::Statement::Query(query),
     };
-    let is_plain = |with: &With| !with.cte_tables.iter().any(|table| changes(&table.query));
-    let Some(with) = query.with.take_if(|with| is_plain(with)) else {
-        return Ok(Statement::Statement(Box::new(ast::Statement::Query(query))));
-    };
-    match *query.body {
-        SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) | SetExpr::Merge(change) => {
-            Ok(Statement::Statement(Box::new(replaced(change, &with, &HashSet::new())?)))
-        }
-        body => {
-            query.body = Box::new(body);
-            query.with = Some(with);
-            Ok(Statement::Statement(Box::new(ast::Statement::Query(query))))
-        }
-    }
+    Ok(Statement::Statement(Box::new(inner)))
 }
 
 /// The statement that a query is which changes rows.

@@ -1,7 +1,7 @@
 //! The device, and its lanes: operations on slots that are not here wait for them.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 use saki_base::Arena;
@@ -44,7 +44,7 @@ impl ThinDevice {
         let slots = self.fetchers.slots();
         let signal = Arc::new(Signal::default());
         let waker: Arc<dyn Waker> = Arc::clone(&signal) as _;
-        let mut under_way: std::collections::VecDeque<Arc<Want>> = std::collections::VecDeque::new();
+        let mut under_way: VecDeque<Arc<Want>> = VecDeque::new();
         let mut next = 0..slots.count();
         loop {
             while under_way.len() < AHEAD
@@ -71,28 +71,24 @@ impl ThinDevice {
 /// Wakes one thread that waits for wants.
 #[derive(Default)]
 struct Signal {
-    wakes: AtomicU64,
-    seen: Mutex<u64>,
-    called: Condvar,
+    is_given: Mutex<bool>,
+    given: Condvar,
 }
 
 impl Signal {
-    /// Until there is a wake that nobody has waited for.
+    /// Until it is given, perhaps before.
     fn wait(&self) {
-        let mut seen = self.seen.lock();
-        while *seen == self.wakes.load(Ordering::Acquire) {
-            self.called.wait(&mut seen);
+        let mut is_given = self.is_given.lock();
+        while !std::mem::take(&mut *is_given) {
+            self.given.wait(&mut is_given);
         }
-        *seen = self.wakes.load(Ordering::Acquire);
     }
 }
 
 impl Waker for Signal {
     fn wake(&self) {
-        self.wakes.fetch_add(1, Ordering::Release);
-        // Whoever was about to wait does so now, and is called.
-        drop(self.seen.lock());
-        self.called.notify_all();
+        *self.is_given.lock() = true;
+        self.given.notify_one();
     }
 }
 

@@ -43,7 +43,7 @@ use saki_io::{Device, DeviceError};
 use saki_objects::{Objects, Options};
 
 pub use device::ThinDevice;
-pub use piece::{FOLDER, Piece, Pieces};
+pub use piece::{FOLDER, Piece, PieceError, Pieces, read};
 pub use slots::SLOT_BYTES;
 pub use source::{Source, SourceFile, path_of};
 

@@ -1,5 +1,7 @@
 //! Bytes that an object holds, and where they are read from.
 
+use std::fmt;
+
 use saki_objects::{ObjectError, Objects};
 
 /// Bytes of a hash.
@@ -23,10 +25,10 @@ impl Piece {
         self.bytes == 0
     }
 
-    /// Its object's name behind that of the folder: `ab/abcd…`.
+    /// Its object's name: `objects/ab/abcd…`.
     pub fn name(&self) -> String {
         let hex: String = self.hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{}/{hex}", &hex[..2])
+        format!("{FOLDER}/{}/{hex}", &hex[..2])
     }
 
     /// What is wrong with bytes that should be the piece.
@@ -56,18 +58,50 @@ pub trait Pieces: Send + Sync {
 /// The folder of a target that pieces lie in.
 pub const FOLDER: &str = "objects";
 
+/// Why a piece cannot be read.
+#[derive(Debug)]
+pub enum PieceError {
+    /// There is no object.
+    Missing { object: String },
+    /// Its object is cut short or damaged.
+    Damaged { object: String, what: String },
+    /// The store fails.
+    Store(ObjectError),
+}
+
+impl fmt::Display for PieceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing { object } => write!(f, "{object}: the object is missing"),
+            Self::Damaged { object, what } => write!(f, "{object}: {what}"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+/// The bytes of a piece, which are what its name says.
+///
+/// # Errors
+/// If its object is another, or not there; of the store.
+pub fn read(objects: &Objects, piece: &Piece) -> Result<Vec<u8>, PieceError> {
+    if piece.is_empty() {
+        return Ok(Vec::new());
+    }
+    let name = piece.name();
+    let bytes = objects.get(&name).map_err(|error| match error {
+        ObjectError::NotFound { object } => PieceError::Missing { object },
+        error => PieceError::Store(error),
+    })?;
+    piece.verify(&bytes).map_err(|what| PieceError::Damaged { object: objects.named(&name), what })?;
+    Ok(bytes)
+}
+
 impl Pieces for Objects {
     fn read(&self, piece: &Piece) -> Result<Vec<u8>, String> {
-        if piece.is_empty() {
-            return Ok(Vec::new());
-        }
-        let name = format!("{FOLDER}/{}", piece.name());
-        let bytes = self.get(&name).map_err(|error| match error {
-            ObjectError::NotFound { object } => format!("{object}: the object is missing; has its backup been pruned?"),
+        read(self, piece).map_err(|error| match error {
+            missing @ PieceError::Missing { .. } => format!("{missing}; has its backup been pruned?"),
             error => error.to_string(),
-        })?;
-        piece.verify(&bytes).map_err(|what| format!("{}: {what}", self.named(&name)))?;
-        Ok(bytes)
+        })
     }
 }
 
@@ -81,8 +115,9 @@ mod tests {
         assert_eq!(piece.verify(b"pages"), Ok(()));
         assert_eq!(piece.verify(b"page").unwrap_err(), "the object has 4 bytes and should have 5");
         assert!(piece.verify(b"pagez").unwrap_err().contains("damaged"));
-        assert_eq!(piece.name().len(), 2 + 1 + 2 * HASH_BYTES);
-        assert!(piece.name()[3..].starts_with(&piece.name()[..2]));
+        let name = piece.name();
+        let (folder, hex) = name.rsplit_once('/').unwrap();
+        assert_eq!((folder, hex.len()), (format!("{FOLDER}/{}", &hex[..2]).as_str(), 2 * HASH_BYTES));
         assert!(Piece::of(b"").is_empty());
     }
 
@@ -91,7 +126,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let objects = Objects::open(directory.path().to_str().unwrap(), saki_objects::Options::default()).unwrap();
         let piece = Piece::of(b"one");
-        let name = format!("{FOLDER}/{}", piece.name());
+        let name = piece.name();
         let missing = objects.read(&piece).unwrap_err();
         assert!(missing.contains(&name) && missing.contains("pruned"), "{missing}");
         objects.put(&name, b"two".to_vec()).unwrap();

@@ -188,7 +188,11 @@ pub fn is_default(ident: &Ident) -> bool {
     ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default")
 }
 
-fn check_width(values: usize, columns: usize) -> Result<()> {
+/// Refuses rows that have not a value for each column that one is given for.
+///
+/// # Errors
+/// 42601.
+pub fn check_width(values: usize, columns: usize) -> Result<()> {
     let message = match values.cmp(&columns) {
         Ordering::Equal => return Ok(()),
         Ordering::Greater => "INSERT has more expressions than target columns",

@@ -15,6 +15,6 @@ mod foreign_keys;
 mod row_checks;
 
 pub use actions::ActionRules;
-pub use defaults::{Defaults, is_default};
+pub use defaults::{Defaults, check_width, is_default};
 pub use foreign_keys::{Consequence, ForeignKeys, Keys, NewValue, Reference, Verification};
 pub use row_checks::{RowChecks, row_schema};

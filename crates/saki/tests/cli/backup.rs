@@ -150,6 +150,47 @@ fn what_a_clone_lacks_and_cannot_have_is_named() {
 }
 
 #[test]
+fn what_is_made_where_a_clone_was_lacks_nothing() {
+    let (directory, path) = tpch();
+    let (target, cloned) = (directory.path().join("backups"), directory.path().join("cloned"));
+    let source = directory.path().join("cloned.source");
+    back_up(&path, &target).answer();
+    let gone = |logs: &str| {
+        std::fs::remove_file(&cloned).unwrap();
+        std::fs::remove_dir_all(directory.path().join(logs)).unwrap_or_default();
+        assert!(source.exists(), "it is left behind");
+    };
+    clone(&target, &cloned).answer();
+    // Nothing is made over one that is there.
+    let create = || saki([OsStr::new("create"), os(&cloned)]);
+    let refused = create().failure();
+    assert!(refused.contains("is a clone"), "{refused}");
+    assert_eq!(sql(&cloned, LINES).answer(), lines_expected());
+    clone(&target, &directory.path().join("again")).answer();
+    std::fs::rename(directory.path().join("again.source"), &source).unwrap();
+    gone("cloned.log");
+    create().answer();
+    assert!(!source.exists(), "whatever was read with it would be another database's");
+    let rows = "SELECT count(*) AS n, sum(i) AS s FROM t";
+    sql(&cloned, "CREATE TABLE t AS SELECT i FROM generate_series(1, 100000) AS s (i)").answer();
+    assert_eq!(sql(&cloned, rows).answer(), "n,s\n100000,5000050000\n");
+    check(&cloned).answer();
+    // Nor does a database that is restored, or a device that is added.
+    std::fs::rename(&cloned, directory.path().join("made")).unwrap();
+    clone(&target, &cloned).answer();
+    gone("cloned.log");
+    restore(&target, None, &cloned).answer();
+    assert!(!source.exists());
+    check(&cloned).answer();
+    assert_eq!(sql(&cloned, LINES).answer(), lines_expected());
+    std::fs::remove_file(&cloned).unwrap();
+    std::fs::write(&source, b"left behind").unwrap();
+    saki([OsStr::new("device"), "add".as_ref(), "--db".as_ref(), os(&path), os(&cloned)]).answer();
+    assert!(!source.exists());
+    assert_eq!(sql(&path, LINES).answer(), lines_expected());
+}
+
+#[test]
 fn a_clone_survives_being_killed_while_it_fetches_and_changes() {
     let (directory, path) = tpch();
     let (target, cloned) = (directory.path().join("backups"), directory.path().join("cloned"));

@@ -5,16 +5,14 @@ use std::io::{BufRead, BufReader, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::compute::cast;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use futures::StreamExt;
 
-use super::texts::{schema_of_texts, texts};
-use saki_base::{DataType as Stored, ValueRef, display};
+use super::texts::{file_schema, with_texts};
 use saki_catalog::convert::parse_column;
 use saki_catalog::{Result, SqlError, Table};
 use saki_parameters::SessionTime;
@@ -185,10 +183,10 @@ pub async fn write_file(
     let unfinished = PathBuf::from(unfinished(path));
     let written = async {
         let schema = file_schema(&stream.schema(), format);
-        let mut output = FileWriter::create(&unfinished, format, csv, &schema_of_texts(&schema))?;
+        let mut output = FileWriter::create(&unfinished, format, csv, &schema)?;
         let mut rows = 0;
         while let Some(batch) = stream.next().await {
-            let batch = texts(&with_texts(&batch?, &schema, format)?)?;
+            let batch = with_texts(&batch?, &schema, format)?;
             rows += batch.num_rows() as u64;
             output.write(&batch)?;
         }
@@ -202,43 +200,6 @@ pub async fn write_file(
         let _ = std::fs::remove_file(&unfinished);
     }
     written
-}
-
-/// The type of values that a file gets as texts: intervals, as Parquet has none with microseconds, and times in CSV,
-/// which may be 24:00.
-fn spelled(of: &DataType, format: FileFormat) -> Option<Stored> {
-    match of {
-        DataType::Interval(_) | DataType::Duration(_) => Some(Stored::Interval),
-        DataType::Time64(_) if matches!(format, FileFormat::Csv) => Some(Stored::Time),
-        _ => None,
-    }
-}
-
-/// The columns that a file gets.
-fn file_schema(schema: &SchemaRef, format: FileFormat) -> SchemaRef {
-    let field = |field: &Arc<Field>| match spelled(field.data_type(), format) {
-        Some(_) => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
-        None => Arc::clone(field),
-    };
-    let fields: Fields = schema.fields().iter().map(field).collect();
-    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
-}
-
-fn with_texts(batch: &RecordBatch, schema: &SchemaRef, format: FileFormat) -> Result<RecordBatch> {
-    if !batch.columns().iter().any(|array| spelled(array.data_type(), format).is_some()) {
-        return Ok(batch.clone());
-    }
-    let column = |array: &ArrayRef| -> Result<ArrayRef> {
-        let Some(stored) = spelled(array.data_type(), format) else { return Ok(Arc::clone(array)) };
-        let values = cast(array, &saki_exec::arrow_type(stored))?;
-        let text = |row| match saki_exec::array_value(&values, stored, row) {
-            None | Some(ValueRef::Null) => None,
-            Some(value) => Some(display(value, stored).to_string()),
-        };
-        Ok(Arc::new((0..values.len()).map(text).collect::<StringArray>()))
-    };
-    let columns = batch.columns().iter().map(column).collect::<Result<_>>()?;
-    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
 }
 
 enum FileWriter {

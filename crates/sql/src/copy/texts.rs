@@ -1,40 +1,60 @@
-//! Columns of JSON in files: texts.
+//! Columns that a file gets as texts: JSON; intervals, as Parquet has none with microseconds; and times in CSV, which may
+//! be 24:00.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
-
+use arrow::compute::cast;
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef};
+use saki_base::{DataType as Stored, ValueRef, display};
 use saki_catalog::Result;
+use saki_postgres::FileFormat;
 
-fn is_json(of: &DataType) -> bool {
-    matches!(of, DataType::LargeUtf8 | DataType::LargeBinary)
-}
-
-/// The columns of a file.
-pub fn schema_of_texts(schema: &SchemaRef) -> SchemaRef {
-    if !schema.fields().iter().any(|field| is_json(field.data_type())) {
-        return Arc::clone(schema);
+/// The type of values that a file gets as texts.
+fn spelled(of: &DataType, format: FileFormat) -> Option<Stored> {
+    match of {
+        DataType::LargeBinary => Some(Stored::Json),
+        DataType::LargeUtf8 => Some(Stored::Jsonb),
+        DataType::Interval(_) | DataType::Duration(_) => Some(Stored::Interval),
+        DataType::Time64(_) if matches!(format, FileFormat::Csv) => Some(Stored::Time),
+        _ => None,
     }
-    let text = |field: &Arc<Field>| match is_json(field.data_type()) {
-        true => field.as_ref().clone().with_data_type(DataType::Utf8),
-        false => field.as_ref().clone(),
-    };
-    Arc::new(Schema::new(schema.fields().iter().map(text).collect::<Vec<_>>()))
 }
 
-/// Rows of a file.
+/// The columns that a file gets.
+pub fn file_schema(schema: &SchemaRef, format: FileFormat) -> SchemaRef {
+    let field = |field: &Arc<Field>| match spelled(field.data_type(), format) {
+        Some(_) => Arc::new(field.as_ref().clone().with_data_type(DataType::Utf8)),
+        None => Arc::clone(field),
+    };
+    let fields: Fields = schema.fields().iter().map(field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// Rows of a query as a file gets them; `schema` is the [`file_schema`].
 ///
 /// # Errors
-/// Of the cast.
-pub fn texts(batch: &RecordBatch) -> Result<RecordBatch> {
-    if !batch.columns().iter().any(|column| is_json(column.data_type())) {
+/// Of the casts.
+pub fn with_texts(batch: &RecordBatch, schema: &SchemaRef, format: FileFormat) -> Result<RecordBatch> {
+    if !batch.columns().iter().any(|array| spelled(array.data_type(), format).is_some()) {
         return Ok(batch.clone());
     }
-    let text = |column: &ArrayRef| match is_json(column.data_type()) {
-        true => arrow::compute::cast(column, &DataType::Utf8),
-        false => Ok(Arc::clone(column)),
+    let column = |array: &ArrayRef| match spelled(array.data_type(), format) {
+        Some(stored) => text(array, stored),
+        None => Ok(Arc::clone(array)),
     };
-    let columns = batch.columns().iter().map(text).collect::<std::result::Result<Vec<_>, _>>()?;
-    Ok(RecordBatch::try_new(schema_of_texts(&batch.schema()), columns)?)
+    let columns = batch.columns().iter().map(column).collect::<Result<_>>()?;
+    Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
+}
+
+fn text(array: &ArrayRef, stored: Stored) -> Result<ArrayRef> {
+    if matches!(stored, Stored::Json | Stored::Jsonb) {
+        return Ok(cast(array, &DataType::Utf8)?);
+    }
+    let values = cast(array, &saki_exec::arrow_type(stored))?;
+    let text = |row| match saki_exec::array_value(&values, stored, row) {
+        None | Some(ValueRef::Null) => None,
+        Some(value) => Some(display(value, stored).to_string()),
+    };
+    Ok(Arc::new((0..values.len()).map(text).collect::<StringArray>()))
 }

@@ -10,7 +10,7 @@ use super::bulk::{is_unreferred, load_stream};
 use super::change::{ChangeStatement, Concern, Work, change};
 use super::conflict::{OnConflict, Resolved, resolve};
 use super::planned::{PlannedChange, Written};
-use super::query::{Returning, width_of};
+use super::query::{Returning, columns, first_columns, width_of};
 use super::rows::RowWriter;
 use saki_base::DataType;
 use saki_catalog::columns::check_lengths;
@@ -178,32 +178,18 @@ struct Source {
 
 impl Source {
     async fn read(cx: &StatementContext<'_>, env: &Arc<QueryEnv>, insert: &ast::Insert, table: &Table) -> Result<Self> {
-        let mut columns = Vec::with_capacity(insert.columns.len());
-        for name in &insert.columns {
-            let (name, position) = object_name(name)?;
-            let column = table.column(&name).ok_or_else(|| {
-                SqlError::invalid(format!("table {} has no column {name:?}", table.name)).code("42703").at(position)
-            })?;
-            if columns.contains(&column) {
-                return Err(SqlError::invalid(format!("column {name:?} is named twice")).code("42701").at(position));
-            }
-            columns.push(column);
-        }
+        let mut columns = columns(table, &insert.columns)?;
         let defaults = Defaults::new(&env.generation.catalog, table).overriding(Overriding::of(insert));
         let Some(query) = &insert.source else {
             let (query, columns) = defaults.row()?;
             return Ok(Self { query, columns });
         };
         if columns.is_empty() {
-            // As in PostgreSQL, fewer values than columns fill the first ones, if no columns are named.
             let width = match Defaults::width(query) {
                 Some(width) => width,
                 None => width_of(cx, env, query).await?,
             };
-            if width > table.width() {
-                return Err(SqlError::invalid("INSERT has more expressions than target columns").code("42601"));
-            }
-            columns = (0..width).collect();
+            columns = first_columns(table, width)?;
         }
         let (mut query, columns) = defaults.complete(query.as_ref().clone(), &columns)?;
         one_by_one(&mut query, &columns, table)?;

@@ -3,7 +3,7 @@
 mod engine;
 mod restore;
 mod simulated;
-mod thin;
+pub(crate) mod thin;
 
 #[cfg(test)]
 mod tests;
@@ -44,7 +44,6 @@ impl Database {
         let device = Arc::clone(&devices[0].device);
         let volume_options = VolumeOptions { number: options.volume_number, ..VolumeOptions::new(options.page_size) };
         let volume = Volume::create_on(devices, volume_options)?;
-        thin::forget_source(path.as_ref())?;
         let logs = logs_of(path.as_ref(), &options.open);
         Self::start(path.as_ref(), device, volume, logs, options.open)
     }

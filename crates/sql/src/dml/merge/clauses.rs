@@ -7,7 +7,7 @@ use arrow::compute::take_record_batch;
 use arrow_array::{RecordBatch, UInt32Array};
 use datafusion::sql::sqlparser::ast::{Assignment, Expr};
 
-use super::super::query::{Assigned, keys_of, named, old_readers, table_batch};
+use super::super::query::{Assigned, columns, first_columns, keys_of, named, old_readers, table_batch};
 use super::super::rows::RowWriter;
 use super::super::update::updated;
 use super::met::Met;
@@ -15,9 +15,9 @@ use saki_catalog::columns::check_lengths;
 use saki_catalog::convert::conform;
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
-use saki_context::constraint::{Defaults, RowChecks, is_default};
+use saki_context::constraint::{Defaults, RowChecks, check_width, is_default};
 use saki_context::transaction::ChangeEnv;
-use saki_postgres::statement::{MergedAs, MergedRow, object_name};
+use saki_postgres::statement::{MergedAs, MergedRow};
 use saki_store::Entry;
 
 /// What all clauses have come to.
@@ -166,28 +166,11 @@ impl Complete {
 /// The columns that a row gives values for, and these; `None` for DEFAULT.
 fn given(table: &Table, row: &MergedRow<'_>) -> Result<Vec<(usize, Option<Expr>)>> {
     let Some(values) = row.values else { return Ok(Vec::new()) };
-    let mut columns = Vec::with_capacity(values.len());
-    for name in row.columns {
-        let (name, position) = object_name(name)?;
-        let column = table.column(&name).ok_or_else(|| {
-            SqlError::invalid(format!("table {} has no column {name:?}", table.name)).code("42703").at(position)
-        })?;
-        if columns.contains(&column) {
-            let message = format!("column {name:?} specified more than once");
-            return Err(SqlError::invalid(message).code("42701").at(position));
-        }
-        columns.push(column);
-    }
-    let most = if row.columns.is_empty() { table.width() } else { columns.len() };
-    if values.len() > most {
-        return Err(SqlError::invalid("INSERT has more expressions than target columns").code("42601"));
-    }
-    if values.len() < columns.len() {
-        return Err(SqlError::invalid("INSERT has more target columns than expressions").code("42601"));
-    }
-    if columns.is_empty() {
-        columns = (0..values.len()).collect();
-    }
+    let columns = match row.columns {
+        [] => first_columns(table, values.len())?,
+        names => columns(table, names)?,
+    };
+    check_width(values.len(), columns.len())?;
     let value = |value: &Expr| match value {
         Expr::Identifier(ident) if is_default(ident) => None,
         value => Some(value.clone()),

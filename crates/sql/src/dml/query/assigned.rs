@@ -11,19 +11,20 @@ use arrow_array::cast::AsArray;
 use arrow_schema::{Field, Schema};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    self, Assignment, AssignmentTarget, Expr, GroupByExpr, Ident, ObjectName, OrderByKind, Query, Select, SelectItem,
-    SetExpr, TableAlias, TableFactor, TableWithJoins,
+    self, Assignment, AssignmentTarget, Expr, GroupByExpr, Ident, OrderByKind, Query, Select, SelectItem, SetExpr,
+    TableAlias, TableFactor, TableWithJoins,
 };
 
+use super::columns::column;
 use super::find::{named, select};
-use saki_catalog::{Catalog, Position, Result, SqlError, Table};
+use saki_catalog::{Catalog, Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::constraint::{Defaults, is_default};
 use saki_context::planner::logical_plan;
 use saki_plan::QueryEnv;
 use saki_postgres::dialect::row_values;
+use saki_postgres::statement::parse_query;
 use saki_postgres::statement::walk::walk_expressions_mut;
-use saki_postgres::statement::{object_name, parse_query};
 
 /// What SET assigns to columns of a table.
 pub struct Assigned(Vec<Part>);
@@ -175,15 +176,6 @@ async fn width_of(cx: &StatementContext<'_>, env: &Arc<QueryEnv>, relations: Vec
     let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
     let plan = cx.planner.analyze_in(env, async |state| logical_plan(state, statement).await).await?;
     Ok(plan.schema().fields().len())
-}
-
-/// A column by its name, and where that stands.
-fn column(table: &Table, name: &ObjectName) -> Result<(usize, Option<Position>)> {
-    let (called, position) = object_name(name)?;
-    let found = table.column(&called).ok_or_else(|| {
-        SqlError::invalid(format!("table {} has no column {called:?}", table.name)).code("42703").at(position)
-    })?;
-    Ok((found, position))
 }
 
 /// What fills several columns: values that are written, or a query.

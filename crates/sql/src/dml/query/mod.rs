@@ -1,6 +1,7 @@
 //! The queries of statements that change rows: which rows, what becomes of them, and what RETURNING says of them.
 
 mod assigned;
+mod columns;
 mod explain;
 mod find;
 mod found;
@@ -8,6 +9,7 @@ mod ordinals;
 mod returning;
 
 pub use self::assigned::Assigned;
+pub use self::columns::{columns, first_columns};
 pub use self::explain::explain_change;
 pub use self::find::{Target, distinctly_named, merged, named, relation, select, stand_in, table_batch, width_of};
 pub use self::found::{first_of_each, keys_of, old_columns, old_readers};

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use saki::backup::{self, Wanted};
+use saki::backup;
 
-use super::show;
+use super::{Which, show};
 use crate::cli::failure::Outcome;
 use crate::cli::{moment, progress, size};
 
@@ -19,13 +19,8 @@ pub struct Args {
     #[arg(long, value_name = "DIRECTORY | s3://BUCKET/PREFIX", required_unless_present = "complete")]
     from: Option<String>,
 
-    /// Which one; the newest if not given
-    #[arg(long, value_name = "NAME")]
-    backup: Option<String>,
-
-    /// What was there at that moment, as of saki restore
-    #[arg(long, value_name = "TIME", conflicts_with = "backup", value_parser = moment::parse)]
-    until: Option<i64>,
+    #[command(flatten)]
+    which: Which,
 
     /// The database to make, where there is nothing yet
     #[arg(long, value_name = "DB")]
@@ -46,8 +41,7 @@ pub fn run(args: &Args) -> Outcome {
 fn make(args: &Args, from: &str) -> Outcome {
     let bar = progress::steps("cloning", 1);
     let stop = backup::Stop::default();
-    let wanted = Wanted::of(args.backup.as_deref(), args.until);
-    let made = backup::clone(from, wanted, &args.db, &stop, &|at| show(&bar, at));
+    let made = backup::clone(from, args.which.wanted(), &args.db, &stop, &|at| show(&bar, at));
     bar.finish_and_clear();
     let report = made?;
     let path = args.db.display();

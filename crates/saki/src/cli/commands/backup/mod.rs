@@ -7,12 +7,35 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use saki::backup;
+use saki::backup::{self, Wanted};
 
 use crate::cli::failure::{Failure, Outcome};
 use crate::cli::open::{OpenArgs, open};
 use crate::cli::output::{Align, Grid};
 use crate::cli::{moment, progress, size};
+
+/// What of the backups is wanted.
+#[derive(clap::Args, Debug)]
+struct Which {
+    /// Which one; the newest if not given
+    #[arg(long, value_name = "NAME")]
+    backup: Option<String>,
+
+    /// What was there at that moment, as in '2026-11-28 09:30+01' (UTC if no zone is given), or latest: of an archive
+    /// that a server has written (saki serve --archive); without one, the last backup before it
+    #[arg(long, value_name = "TIME", conflicts_with = "backup", value_parser = moment::parse)]
+    until: Option<i64>,
+}
+
+impl Which {
+    fn wanted(&self) -> Wanted<'_> {
+        match (&self.backup, self.until) {
+            (_, Some(until)) => Wanted::Until(until),
+            (Some(name), None) => Wanted::Backup(name),
+            (None, None) => Wanted::Newest,
+        }
+    }
+}
 
 /// Make a backup of a database, and look after those there are
 ///

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use saki::backup::{self, Wanted};
+use saki::backup;
 
-use super::show;
+use super::{Which, show};
 use crate::cli::failure::Outcome;
 use crate::cli::{moment, progress, size};
 
@@ -18,14 +18,8 @@ pub struct Args {
     #[arg(long, value_name = "DIRECTORY | s3://BUCKET/PREFIX")]
     from: String,
 
-    /// Which one; the newest if not given
-    #[arg(long, value_name = "NAME")]
-    backup: Option<String>,
-
-    /// What was there at that moment, as in '2026-11-28 09:30+01' (UTC if no zone is given), or latest: of an archive
-    /// that a server has written (saki serve --archive); without one, the last backup before it
-    #[arg(long, value_name = "TIME", conflicts_with = "backup", value_parser = moment::parse)]
-    until: Option<i64>,
+    #[command(flatten)]
+    which: Which,
 
     /// The database to make, where there is nothing yet; or a block device without a database
     #[arg(long, value_name = "DB")]
@@ -35,8 +29,7 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let bar = progress::steps("restoring", 1);
     let stop = backup::Stop::default();
-    let wanted = Wanted::of(args.backup.as_deref(), args.until);
-    let restored = backup::restore(&args.from, wanted, &args.db, &stop, &|at| show(&bar, at));
+    let restored = backup::restore(&args.from, args.which.wanted(), &args.db, &stop, &|at| show(&bar, at));
     bar.finish_and_clear();
     let report = restored?;
     let (path, read) = (args.db.display(), size::display(report.bytes));
