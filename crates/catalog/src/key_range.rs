@@ -35,9 +35,6 @@ pub fn bounds(access: &TableAccess, tests: &[ColumnTest]) -> Option<KeyBounds> {
     let mut width = 0;
     for (position, (key, column)) in access.tree.key.columns().iter().zip(access.key_columns()).enumerate() {
         let name = &access.tree.columns[position].name;
-        if !exact_in_keys(key.data_type) {
-            break;
-        }
         let on_column = |test: &(usize, &ColumnTest)| test.1.column == *column;
         let here: Vec<(usize, &ColumnTest)> = tests.iter().enumerate().filter(on_column).collect();
         if let Some((test_position, points)) = here.iter().find_map(|(i, t)| t.points().map(|p| (*i, p)))
@@ -124,11 +121,6 @@ pub fn bounds_of_any(
         count => format!("{} or {} more", texts[0], count - 1),
     };
     Some(all)
-}
-
-/// Whether equal values have equal encodings (floats have two zeros).
-pub fn exact_in_keys(data_type: DataType) -> bool {
-    !matches!(data_type, DataType::Float4 | DataType::Float8)
 }
 
 /// All keys that start with `prefix`.

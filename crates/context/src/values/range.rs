@@ -14,13 +14,15 @@ use saki_catalog::SqlError;
 const RANGES_MAX: usize = 1 << 17;
 
 /// Keys that begin with given values.
-#[derive(Debug)]
+#[derive(Default, Debug)]
 pub struct Range {
     /// Values of the leading key columns: every combination of them.
     pub prefix: Vec<Values>,
-    /// Of the key column behind the prefix, which has no NULLs; `true`: the value itself is in the range.
+    /// Of the key column behind the prefix; `true`: the value itself is in the range. No NULL is then.
     pub low: Option<(Expr, bool)>,
     pub high: Option<(Expr, bool)>,
+    /// Whether NULLs of that column are left out without a bound as well.
+    pub is_not_null: bool,
 }
 
 /// Encoded bounds: from the first key on to before the second; `None`: to the end.
@@ -87,9 +89,19 @@ impl Range {
         self.prefix.iter().map(|values| values.count(parameters)).fold(1, usize::saturating_mul)
     }
 
+    /// Whether it is less than the whole tree.
+    pub fn is_bounded(&self) -> bool {
+        self.width() > 0
+    }
+
     /// Whether its prefix is one.
     pub fn is_single(&self) -> bool {
         self.prefix.iter().all(Values::is_single)
+    }
+
+    /// NULLs are the greatest, and on no side of a bound.
+    fn leaves_nulls_out(&self) -> bool {
+        self.is_not_null || self.low.is_some() || self.high.is_some()
     }
 
     fn bounds(&self, columns: &[KeyColumn], inputs: &Inputs<'_>, all: &mut Vec<Bounds>) -> Result<(), Misfit> {
@@ -97,6 +109,13 @@ impl Range {
         for prefix in self.prefixes(columns, inputs)? {
             let end = |bound: &Option<(Expr, bool)>| end(bound, behind, &prefix, inputs);
             let (Some(mut low), Some(mut high)) = (end(&self.low)?, end(&self.high)?) else { return Ok(()) };
+            if high.is_none()
+                && let Some(column) = behind.filter(|column| column.nullable && self.leaves_nulls_out())
+            {
+                let mut nulls = prefix.clone();
+                encode(*column, ValueRef::Null, &mut nulls)?;
+                high = Some((nulls, false));
+            }
             if behind.is_some_and(|column| column.descending) {
                 std::mem::swap(&mut low, &mut high);
             }

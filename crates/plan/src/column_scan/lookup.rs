@@ -22,7 +22,6 @@ use crate::access::chain::{Chain, ChainFilter, ColumnRef, Link, LinkKey, Origin,
 use crate::access::path::{ColumnMap, Wanted, primary_fetch};
 use crate::cost::{Costs, Estimate};
 use crate::pipeline::{PipelineExec, PipelineParts};
-use saki_catalog::key_range::exact_in_keys;
 use saki_catalog::{InPlan, TableAccess};
 
 /// Keys that are looked up at most: beyond, reading all of the table is as good on any device.
@@ -80,8 +79,7 @@ struct Plan {
 impl Plan {
     /// `None` where the tree's key does not begin with the column, or the keys are not known one by one.
     fn new(parts: &ColumnScanParts, access: Arc<TableAccess>, column: usize, keys: &KeyFilter) -> Option<Self> {
-        let key = access.tree.key.columns().first()?;
-        if access.key_columns().first() != Some(&column) || !exact_in_keys(key.data_type) {
+        if access.key_columns().first() != Some(&column) {
             return None;
         }
         let keys = keys.values(KEYS_MAX)?;

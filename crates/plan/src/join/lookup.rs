@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use saki_catalog::key_range::exact_in_keys;
 use saki_catalog::{ColumnTest, TableAccess, guesses};
 use saki_exec::plan::JoinKind;
 
@@ -107,10 +106,7 @@ impl Lookup {
 /// How the leading columns of a tree's key are determined, as far as they are; none if no equality is among them.
 fn key_parts(candidate: &Candidate<'_>, access: &TableAccess) -> Vec<KeyPart> {
     let mut key: Vec<KeyPart> = Vec::new();
-    for (column, key_column) in access.key_columns().iter().zip(access.tree.key.columns()) {
-        if !exact_in_keys(key_column.data_type) {
-            break;
-        }
+    for column in access.key_columns() {
         let equality = candidate.equalities.iter().position(|equality| equality.inner == *column);
         let single =
             |test: &ColumnTest| test.column == *column && test.points().is_some_and(|points| points.len() == 1);

@@ -208,6 +208,8 @@ pub enum Shape {
     },
     /// One row of these, each with what stands for NULL.
     Aggregates(Vec<(Aggregate, Value)>),
+    /// One row: a column of the first row that is found, or what stands for it.
+    Extreme { column: usize, otherwise: Value },
     /// One row for each of the values that some columns have.
     Groups {
         by: Vec<usize>,
@@ -244,7 +246,7 @@ impl Shape {
     pub fn columns(&self) -> Option<&[usize]> {
         match self {
             Self::Rows(columns) | Self::Sorted { columns, .. } => Some(columns),
-            Self::Aggregates(_) | Self::Groups { .. } => None,
+            Self::Aggregates(_) | Self::Extreme { .. } | Self::Groups { .. } => None,
         }
     }
 }

@@ -91,10 +91,14 @@ async fn ranges_are_those_of_a_plan() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_range_of_a_key_is_planned() {
     let directory = tempfile::tempdir().unwrap();
-    let session = Session::new(&create(directory.path()));
+    let database = create(directory.path());
+    let session = Session::new(&database);
     session.execute("CREATE TABLE t (a int, b int, c text, f float8, n int, PRIMARY KEY (a, b))").await.unwrap();
     session.execute("CREATE INDEX t_f ON t (f)").await.unwrap();
     session.execute("CREATE INDEX t_n ON t (n)").await.unwrap();
+    // Small tables are read whole.
+    session.execute("INSERT INTO t SELECT i, i, 'c', i, i FROM generate_series(1, 1500) g(i)").await.unwrap();
+    database.checkpoint(&Pace::full()).unwrap();
     for sql in [
         "SELECT a FROM t WHERE b = 1",
         "SELECT a FROM t WHERE a = 1 OR b = 2",
@@ -111,7 +115,6 @@ async fn what_is_no_range_of_a_key_is_planned() {
         "SELECT t.a FROM t LEFT JOIN t AS u ON u.a = t.a AND u.b = t.n WHERE t.a = 1 AND u.b IS NULL",
         "SELECT a FROM t WHERE a = 1 ORDER BY c NULLS FIRST",
         "SELECT a FROM t WHERE f > 1.5",
-        "SELECT a FROM t WHERE n < 7",
         "SELECT a FROM t WHERE a = '1x'",
         "SELECT a FROM t WHERE a = 1.5e0",
         "SELECT b AS a, a AS b FROM t WHERE a = 1 ORDER BY b",

@@ -15,6 +15,7 @@ mod fast_cold;
 mod fast_inserts;
 mod fast_joins;
 mod fast_lists;
+mod fast_order;
 mod fast_ranges;
 mod fast_rows;
 mod fast_statements;

@@ -52,6 +52,13 @@ pub async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlE
     Ok(rows)
 }
 
+/// The rows of a statement that works: a line each, values between commas.
+pub async fn answer(session: &Session, sql: &str) -> String {
+    let result = session.execute(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}")).pop().expect("a result");
+    let rows = text_rows(result).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    rows.iter().map(|row| row.join(",")).collect::<Vec<_>>().join("\n")
+}
+
 /// One number that a query gives.
 pub async fn number(session: &Session, sql: &str) -> i64 {
     let batches = session.execute(sql).await.unwrap().pop().unwrap().collect().await.unwrap();

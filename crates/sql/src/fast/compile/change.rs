@@ -36,7 +36,7 @@ pub fn compile_update(update: &ast::Update, catalog: &Catalog, stated: &[Option<
         }
         assigned.push(compiler.set(column, &assignment.value)?);
     }
-    let (source, _) = compiler.source(update.selection.as_ref()?, &[])?;
+    let source = compiler.source(update.selection.as_ref()?)?;
     compiler.finish_change(Operation::Update { source, assigned }, update.returning.as_ref())
 }
 
@@ -59,7 +59,7 @@ pub fn compile_delete(delete: &ast::Delete, catalog: &Catalog, stated: &[Option<
         return None;
     }
     let mut compiler = Compiler::new(catalog, from, stated)?;
-    let (source, _) = compiler.source(delete.selection.as_ref()?, &[])?;
+    let source = compiler.source(delete.selection.as_ref()?)?;
     compiler.finish_change(Operation::Delete(source), delete.returning.as_ref())
 }
 

@@ -8,12 +8,13 @@ use saki_base::CompareOp;
 use super::super::plan::{Source, Tree};
 use super::compiler::{Compiler, Relation};
 use super::expr::is_number;
-use saki_catalog::key_range::exact_in_keys;
 use saki_catalog::{EntryLayout, Table};
 use saki_context::values::condition::{Alternatives, Condition, Test, Values};
 use saki_context::values::expr::Expr;
 use saki_context::values::range::Range;
 
+/// Rows at most of a table that is read whole, whatever is asked of it.
+const ENTRIES_FEW: u64 = 1000;
 /// Alternatives of a condition at most.
 const ALTERNATIVES_MAX: usize = 64;
 /// The same of lists and chains, which do not multiply.
@@ -28,27 +29,37 @@ pub struct Fit {
     fixed: usize,
 }
 
-/// A tree to find rows in, and how good it is: the greater, the better.
+/// A tree to find rows in, and how good it is: the greater, the better; and whether they are found in the order that
+/// is asked for.
 pub type Choice = ((bool, bool, usize, bool), Source, bool);
 
+/// What is asked of rows beside their condition.
+#[derive(Clone, Copy, Default)]
+pub struct Asked<'o> {
+    /// Columns, and whether they descend.
+    pub order: &'o [(usize, bool)],
+    /// Whether only the first ones are: a tree is read from its end then, if no condition says where in it they are.
+    pub is_few: bool,
+}
+
 impl Compiler<'_> {
-    /// Where the rows are found that meet a condition, and whether they are found in this order: columns, and whether
-    /// they descend.
-    pub fn source(&mut self, selection: &ast::Expr, order: &[(usize, bool)]) -> Option<(Source, bool)> {
+    /// Where the rows are found that meet a condition.
+    pub fn source(&mut self, selection: &ast::Expr) -> Option<Source> {
         let alternatives = self.alternatives(selection)?;
-        self.choose(&self.relations[0], &alternatives, order).map(|(_, source, is_ordered)| (source, is_ordered))
+        self.choose(&self.relations[0], &alternatives, Asked::default()).map(|(_, source, _)| source)
     }
 
     /// The best tree of a table for conditions on its columns.
-    pub fn choose(
-        &self,
-        relation: &Relation<'_>,
-        alternatives: &Alternatives,
-        order: &[(usize, bool)],
-    ) -> Option<Choice> {
-        let choices =
-            trees(relation.table).filter_map(|(tree, layout)| choice(relation, tree, &layout, alternatives, order));
-        choices.reduce(|best, choice| if choice.0 > best.0 { choice } else { best })
+    pub fn choose(&self, relation: &Relation<'_>, alternatives: &Alternatives, asked: Asked<'_>) -> Option<Choice> {
+        let choices = || {
+            trees(relation.table)
+                .filter_map(|(tree, layout)| choice(relation, (tree, &layout), alternatives, asked.order))
+        };
+        let bounded = choices().filter(|(_, source, _)| source.ranges.iter().all(Range::is_bounded));
+        let best = bounded.reduce(|best, choice| if choice.0 > best.0 { choice } else { best });
+        let is_small = relation.table.root.entries <= ENTRIES_FEW;
+        best.or_else(|| choices().find(|(.., is_ordered)| *is_ordered).filter(|_| asked.is_few || is_small))
+            .or_else(|| choices().next().filter(|_| is_small))
     }
 
     /// A condition as alternatives of conditions on single columns.
@@ -176,19 +187,18 @@ pub fn trees(table: &Table) -> impl Iterator<Item = (Tree, EntryLayout)> {
 
 fn choice(
     relation: &Relation<'_>,
-    tree: Tree,
-    layout: &EntryLayout,
+    (tree, layout): (Tree, &EntryLayout),
     alternatives: &Alternatives,
     order: &[(usize, bool)],
 ) -> Option<Choice> {
     let fits = alternatives.iter().map(|conditions| {
         // What is made of other columns is known with a row.
         let known: Vec<_> = conditions.iter().filter(|condition| !condition.has_columns()).cloned().collect();
-        let mut fit = fit(relation, layout, &known)?;
+        let mut fit = fit(relation, layout, &known);
         fit.open.extend(conditions.iter().filter(|condition| condition.has_columns()).cloned());
-        Some(fit)
+        fit
     });
-    let fits = fits.collect::<Option<Vec<_>>>()?;
+    let fits = fits.collect::<Vec<_>>();
     let keys = layout.key_columns.len();
     let is_key = tree == Tree::Primary && fits.iter().all(|fit| fit.range.prefix.len() == keys);
     let is_whole = fits.iter().all(|fit| fit.open.is_empty());
@@ -219,8 +229,7 @@ fn direction(relation: &Relation<'_>, layout: &EntryLayout, fixed: usize, order:
     let keys = layout.key_columns.iter().zip(layout.key.columns()).skip(fixed);
     let mut directions = Vec::with_capacity(order.len());
     for ((wanted, descends), (column, key)) in order.iter().filter(|(column, _)| !is_fixed(column)).zip(keys) {
-        // NULLs have a place of their own in keys.
-        if wanted != column || !exact_in_keys(key.data_type) || relation.table.columns[*column].nullable {
+        if wanted != column {
             return None;
         }
         directions.push(*descends != key.descending);
@@ -269,16 +278,12 @@ fn compare_op(op: &BinaryOperator) -> Option<CompareOp> {
     })
 }
 
-/// The range of a tree of a table that an alternative is; `None` if it says nothing of the first key column.
-pub fn fit(relation: &Relation<'_>, layout: &EntryLayout, conditions: &[Condition]) -> Option<Fit> {
-    let mut range = Range { prefix: Vec::new(), low: None, high: None };
+/// The range of a tree of a table that an alternative is: the whole tree if it says nothing of the first key column.
+pub fn fit(relation: &Relation<'_>, layout: &EntryLayout, conditions: &[Condition]) -> Fit {
+    let mut range = Range::default();
     let mut used = vec![false; conditions.len()];
     let mut fixed = 0;
-    for (column, key) in layout.key_columns.iter().zip(layout.key.columns()) {
-        // Zeros of floats are equal, and their keys are not.
-        if !exact_in_keys(key.data_type) {
-            break;
-        }
+    for column in &layout.key_columns {
         let here = || {
             let all = conditions.iter().enumerate();
             all.filter(|(_, condition)| relation.local(condition.column) == Some(*column))
@@ -293,23 +298,21 @@ pub fn fit(relation: &Relation<'_>, layout: &EntryLayout, conditions: &[Conditio
             used[place] = true;
             continue;
         }
-        // NULLs lie at one end of the keys, and are on no side of anything.
-        if !key.nullable {
-            let mut end = |is_low| {
-                let (place, bound) =
-                    here().find_map(|(place, condition)| Some((place, bound(&condition.test, is_low)?)))?;
-                used[place] = true;
-                Some(bound)
-            };
-            (range.low, range.high) = (end(true), end(false));
+        let mut end = |is_low| {
+            let (place, bound) =
+                here().find_map(|(place, condition)| Some((place, bound(&condition.test, is_low)?)))?;
+            used[place] = true;
+            Some(bound)
+        };
+        (range.low, range.high) = (end(true), end(false));
+        for (place, _) in here().filter(|(_, condition)| matches!(condition.test, Test::IsNotNull)) {
+            range.is_not_null = true;
+            used[place] = true;
         }
         break;
     }
-    if !used.contains(&true) {
-        return None;
-    }
     let open = conditions.iter().zip(&used).filter(|(_, used)| !**used).map(|(condition, _)| condition.clone());
-    Some(Fit { range, open: open.collect(), fixed })
+    Fit { range, open: open.collect(), fixed }
 }
 
 /// The bound that a test sets on one side, and whether it is within the range itself.

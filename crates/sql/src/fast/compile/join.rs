@@ -7,9 +7,9 @@ use datafusion::sql::sqlparser::ast::{self, JoinConstraint, JoinOperator, TableW
 
 use super::super::plan::{Definition, Kind, Lookup, Source, Tree};
 use super::compiler::{Compiler, named_table};
-use super::condition::{fit, trees};
+use super::condition::{Asked, fit, trees};
 use saki_catalog::Catalog;
-use saki_context::values::condition::{Condition, Test, Values};
+use saki_context::values::condition::{Alternatives, Condition, Test, Values};
 use saki_context::values::expr::{Expr, scale_of};
 
 /// Tables of a statement at most.
@@ -91,15 +91,10 @@ impl<'t> Compiler<'t> {
     }
 
     /// Where the rows are found that meet a condition, and what joins say.
-    pub fn found(
-        &mut self,
-        joins: &Joins<'_>,
-        selection: Option<&ast::Expr>,
-        order: &[(usize, bool)],
-    ) -> Option<Found> {
+    pub fn found(&mut self, joins: &Joins<'_>, selection: Option<&ast::Expr>, asked: Asked<'_>) -> Option<Found> {
         if self.relations.len() == 1 {
-            let (source, is_ordered) = self.source(selection?, order)?;
-            return Some(Found { source, first: 0, lookups: Vec::new(), is_ordered });
+            let alternatives = self.all_alternatives(selection)?;
+            return self.found_in_one(&alternatives, asked);
         }
         let mut clauses = match selection {
             Some(selection) => self.clauses(selection, None)?,
@@ -131,13 +126,36 @@ impl<'t> Compiler<'t> {
             kinds.insert(*relation, *kind);
             clauses.extend_from_slice(own);
         }
-        let found = self.in_turn(&clauses, &kinds, order)?;
+        let found = self.in_turn(&clauses, &kinds, asked)?;
         // What gives a value has one row at most, which its key says.
         let is_one = |column: &usize| {
             let first = self.relations[self.relation_of(*column)].first;
             found.lookups.iter().any(|lookup| lookup.first == first && lookup.source.is_single())
         };
         self.scalars.iter().all(is_one).then_some(found)
+    }
+
+    /// Where rows of the only table are found whose first has the least value of a column that is not NULL, or the
+    /// greatest: in a tree that is in its order.
+    pub fn found_first(&mut self, selection: Option<&ast::Expr>, column: usize, is_greatest: bool) -> Option<Found> {
+        if self.relations.len() > 1 {
+            return None;
+        }
+        let is_there = Condition { column, data_type: self.type_of(column), test: Test::IsNotNull };
+        let mut alternatives = self.all_alternatives(selection)?;
+        alternatives.iter_mut().for_each(|conditions| conditions.push(is_there.clone()));
+        let asked = Asked { order: &[(column, is_greatest)], is_few: true };
+        self.found_in_one(&alternatives, asked).filter(|found| found.is_ordered)
+    }
+
+    fn found_in_one(&self, alternatives: &Alternatives, asked: Asked<'_>) -> Option<Found> {
+        let (_, source, is_ordered) = self.choose(&self.relations[0], alternatives, asked)?;
+        Some(Found { source, first: 0, lookups: Vec::new(), is_ordered })
+    }
+
+    /// A condition, if there is one, as alternatives of conditions on single columns.
+    fn all_alternatives(&mut self, selection: Option<&ast::Expr>) -> Option<Alternatives> {
+        selection.map_or_else(|| Some(vec![Vec::new()]), |selection| self.alternatives(selection))
     }
 
     /// A condition as clauses that all hold.
@@ -157,12 +175,12 @@ impl<'t> Compiler<'t> {
 
     /// One table after the other: first the one whose own conditions say most, then always the one of which what is
     /// known says most.
-    fn in_turn(&mut self, clauses: &[Clause], kinds: &BTreeMap<usize, Kind>, order: &[(usize, bool)]) -> Option<Found> {
+    fn in_turn(&mut self, clauses: &[Clause], kinds: &BTreeMap<usize, Kind>, asked: Asked<'_>) -> Option<Found> {
         let all = 0..self.relations.len();
         let first = all.clone().filter(|relation| !kinds.contains_key(relation)).filter_map(|relation| {
             let of_itself = |clause: &&Clause| clause.outer.is_none() && clause.touches.iter().eq([&relation]);
             let conditions: Vec<_> = clauses.iter().filter(of_itself).map(|clause| clause.condition.clone()).collect();
-            Some((relation, self.choose(&self.relations[relation], &vec![conditions], order)?))
+            Some((relation, self.choose(&self.relations[relation], &vec![conditions], asked)?))
         });
         let (relation, (_, source, is_ordered)) =
             first.reduce(|best, other| if other.1.0 > best.1.0 { other } else { best })?;
@@ -203,7 +221,7 @@ impl<'t> Compiler<'t> {
         let its: Vec<&Clause> = its.into_iter().filter(|clause| is_known(clause)).collect();
         let forms: Vec<Condition> = its.iter().filter_map(|clause| self.form(number, &clause.condition)).collect();
         let fits = trees(relation.table).filter_map(|(tree, layout)| {
-            let fit = fit(relation, &layout, &forms).filter(|fit| !fit.range.prefix.is_empty())?;
+            let fit = Some(fit(relation, &layout, &forms)).filter(|fit| !fit.range.prefix.is_empty())?;
             let is_key = tree == Tree::Primary && fit.range.prefix.len() == layout.key_columns.len();
             Some(((is_key, fit.range.width()), if is_key { Tree::Keys } else { tree }, fit))
         });

@@ -10,6 +10,7 @@ use saki_base::{DataType, Value};
 
 use super::super::plan::{Aggregate, FastPlan, Item, Operation, Query, Shape};
 use super::compiler::{Compiler, Relation};
+use super::condition::Asked;
 use super::join::{Found, Joins};
 use saki_catalog::Catalog;
 use saki_context::values::expr::{Expr, scale_of};
@@ -42,7 +43,10 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
         Some(_) => return None,
     };
     let (mut compiler, mut joins) = Compiler::of_from(catalog, &select.from, stated)?;
-    let selection = compiler.subqueries(catalog, select.selection.as_ref()?, &mut joins)?;
+    let selection = match &select.selection {
+        Some(selection) => compiler.subqueries(catalog, selection, &mut joins)?,
+        None => None,
+    };
     compiler.looked_up(catalog, &select.projection, &mut joins)?;
     if !is_ungrouped(&select.group_by) {
         let is_plain = !is_distinct && query.locks.is_empty();
@@ -60,7 +64,8 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
     if holds && (cut.is_some() || is_distinct || compiler.relations.len() > 1) {
         return None;
     }
-    let found = compiler.found(&joins, selection, &order)?;
+    let is_few = cut.limit.is_some() && !is_distinct && !holds;
+    let found = compiler.found(&joins, selection, Asked { order: &order, is_few })?;
     let output = compiler.output(&columns);
     let columns: Vec<usize> = columns.into_iter().map(|(_, column)| column).collect();
     let is_shown = |(column, _): &(usize, bool)| columns.contains(column);
@@ -176,7 +181,14 @@ impl Compiler<'_> {
             aggregates.push(aggregate);
             output.push((alias.unwrap_or(name), data_type));
         }
-        let found = self.found(joins, selection, &[])?;
+        if let [(Aggregate::Min(column) | Aggregate::Max(column), otherwise)] = &aggregates[..]
+            && let is_greatest = matches!(aggregates[0].0, Aggregate::Max(_))
+            && let Some(found) = self.found_first(selection, *column, is_greatest)
+        {
+            let shape = Shape::Extreme { column: *column, otherwise: otherwise.clone() };
+            return self.finish_query(found, shape, Cut::default(), false, output);
+        }
+        let found = self.found(joins, selection, Asked::default())?;
         self.finish_query(found, Shape::Aggregates(aggregates), Cut::default(), false, output)
     }
 
@@ -217,7 +229,7 @@ impl Compiler<'_> {
             return None;
         }
         let cut = self.cut(query.limit_clause.as_ref())?;
-        let found = self.found(joins, selection, &[])?;
+        let found = self.found(joins, selection, Asked::default())?;
         self.finish_query(found, Shape::Groups { by, items, order }, cut, false, output)
     }
 

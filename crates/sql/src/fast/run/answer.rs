@@ -9,11 +9,15 @@ use saki_base::{DataType, Value, ValueRef, compare};
 use saki_mvcc::Transaction;
 
 use super::super::plan::{Aggregate, Item, Query, Shape};
+use super::find::ENTRIES_MAX;
 use super::rows::Running;
 use super::sink::{RowSink, show};
 use super::stopped::{Entry, Stopped};
 use saki_catalog::{EntryDecoder, Result, SqlError};
 use saki_context::values::expr::{Expr, has_digits};
+
+/// Entries that are read at first where it is not known how many are needed.
+const ENTRIES_FIRST: usize = 64;
 
 impl Running<'_> {
     /// Gives the rows of a query to `sink`; how many there are.
@@ -25,7 +29,6 @@ impl Running<'_> {
         sink: &mut dyn RowSink,
     ) -> Result<u64, Stopped> {
         let (limit, offset) = (self.row_count(&query.limit, usize::MAX)?, self.row_count(&query.offset, 0)?);
-        let wanted = if limit == 0 { 0 } else { limit.saturating_add(offset) };
         if query.lookups.is_empty()
             && let (Shape::Rows(columns), false, Some(key)) = (&query.shape, holds, self.single_key(&query.source)?)
         {
@@ -35,38 +38,23 @@ impl Running<'_> {
             let found = self.find(transaction, &key, |row| self.decode(&key, row, &mut shown))?;
             return Ok(found.transpose()?.transpose()?.map_or(0, |()| 1));
         }
-        let is_cut = matches!(query.shape, Shape::Rows(_));
-        let rows = match query.lookups.is_empty() {
-            true => self.rows(&query.source, if is_cut { wanted } else { usize::MAX }, transaction)?,
-            // Filtered as parts of whole rows.
-            false => self.finder(query.source.tree, transaction).rows(&query.source, usize::MAX, &self.inputs())?,
-        };
         if holds {
-            for (key, row) in &rows {
+            for (key, row) in &self.rows(&query.source, transaction)? {
                 self.write(transaction, key, Some(row))?;
             }
         }
         let transaction = &*transaction;
-        let mut each = |show: &mut dyn FnMut(&[ValueRef<'_>])| {
-            self.flow(query, &rows, transaction, &mut |values| {
-                show(values);
-                Ok(ControlFlow::Continue(()))
-            })
-        };
+        let mut each =
+            |show: &mut dyn FnMut(&[ValueRef<'_>])| self.first(query, (usize::MAX, 0), transaction, show).map(|_| ());
         match &query.shape {
-            Shape::Rows(_) if limit == 0 => Ok(0),
             Shape::Rows(columns) => {
-                let (mut passed, mut given) = (0, 0);
-                self.flow(query, &rows, transaction, &mut |values| {
-                    if passed < offset {
-                        passed += 1;
-                        return Ok(ControlFlow::Continue(()));
-                    }
-                    given += 1;
-                    show(columns, values, sink);
-                    Ok(if given < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
-                })?;
-                Ok(given as u64)
+                self.first(query, (limit, offset), transaction, &mut |values| show(columns, values, sink))
+            }
+            Shape::Extreme { column, otherwise } => {
+                let mut found = otherwise.clone();
+                self.first(query, (1, 0), transaction, &mut |values| found = Value::from(values[*column]))?;
+                sink.row(&[found.as_ref()]);
+                Ok(1)
             }
             Shape::Sorted { columns, order, is_distinct } => {
                 let mut sorted = sorted(&mut each, columns, order, *is_distinct)?;
@@ -88,6 +76,49 @@ impl Running<'_> {
                 sink.row(&values.iter().map(Value::as_ref).collect::<Vec<_>>());
                 Ok(1)
             }
+        }
+    }
+
+    /// Shows the first rows of a query, so many behind others that are passed over; how many there are.
+    ///
+    /// How many entries a filter or a lookup leaves is not known before: some are read, and from the beginning again
+    /// more of them, until there are enough rows.
+    fn first(
+        &self,
+        query: &Query,
+        (limit, offset): (usize, usize),
+        transaction: &Transaction<'_>,
+        show: &mut dyn FnMut(&[ValueRef<'_>]),
+    ) -> Result<u64, Stopped> {
+        if limit == 0 {
+            return Ok(0);
+        }
+        let finder = self.finder(query.source.tree, transaction);
+        let enough = limit.saturating_add(offset);
+        let is_exact = query.source.filter.is_none() && query.lookups.is_empty();
+        let mut entries = match is_exact || enough > ENTRIES_MAX {
+            true => enough,
+            false => (2 * enough).clamp(ENTRIES_FIRST, ENTRIES_MAX),
+        };
+        let (mut seen, mut passed, mut given) = (0, 0, 0);
+        loop {
+            let rows = finder.rows(&query.source, entries, &self.inputs())?;
+            self.flow(query, &rows[seen..], transaction, &mut |values| {
+                if passed < offset {
+                    passed += 1;
+                    return Ok(ControlFlow::Continue(()));
+                }
+                given += 1;
+                show(values);
+                Ok(if given < limit { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+            })?;
+            if given == limit || rows.len() < entries {
+                return Ok(given as u64);
+            }
+            if entries >= ENTRIES_MAX {
+                return Err(Stopped::Long);
+            }
+            (seen, entries) = (rows.len(), (4 * entries).min(ENTRIES_MAX));
         }
     }
 

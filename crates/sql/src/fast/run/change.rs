@@ -40,7 +40,7 @@ impl Running<'_> {
     /// All rows that are to be changed, before any is.
     fn found(&self, source: &Source, transaction: &Transaction<'_>) -> Result<Vec<Entry>, Stopped> {
         match self.single_key(source)? {
-            None => self.rows(source, usize::MAX, transaction),
+            None => self.rows(source, transaction),
             Some(None) => Ok(Vec::new()),
             Some(Some(key)) => {
                 let row = self.find(transaction, &key, <[u8]>::to_vec)?;

@@ -27,11 +27,17 @@ impl Running<'_> {
         show: &mut Show<'_>,
     ) -> Result<(), Stopped> {
         let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
+        let ready = |source: &'f Source| source.filter.as_ref().map(|filter| Filter::new(filter, &self.inputs()));
+        let filter = ready(&query.source).transpose()?;
         let mut show = |values: &[ValueRef<'_>]| self.complete(query.width, values, &mut *show)?;
         let show: &mut Show<'_> = &mut show;
         if query.lookups.is_empty() {
             for (key, row) in rows {
-                if decoder.decode(self.table, key, row, &mut *show)??.is_break() {
+                let step = decoder.decode(self.table, key, row, |values| match &filter {
+                    Some(filter) if !filter.holds(&self.inputs_over(values))? => Ok(ControlFlow::Continue(())),
+                    _ => show(values),
+                })??;
+                if step.is_break() {
                     break;
                 }
             }
@@ -41,8 +47,6 @@ impl Running<'_> {
         let finders = lookups
             .map(|(lookup, relation)| Finder::new(self.db, *relation, lookup.source.tree, transaction))
             .collect();
-        let ready = |source: &'f Source| source.filter.as_ref().map(|filter| Filter::new(filter, &self.inputs()));
-        let filter = ready(&query.source).transpose()?;
         let filters = query.lookups.iter().map(|lookup| ready(&lookup.source).transpose()).collect::<Result<_, _>>()?;
         let weights = query.lookups.iter().map(|lookup| lookup.source.count(self.parameters).max(1)).collect();
         let mut flow = Flow { running: self, query, finders, filters, weights, away: Vec::new(), taken: 0 };

@@ -105,16 +105,10 @@ impl Running<'_> {
         Ok(Some(keys(&source.ranges, self.layout.key.columns(), &self.inputs())?.pop()))
     }
 
-    /// The first rows of a source, in its order.
-    pub fn rows(&self, source: &Source, limit: usize, transaction: &Transaction<'_>) -> Result<Vec<Entry>, Stopped> {
-        // What the filter leaves is not known before.
-        let wanted = if source.filter.is_some() { usize::MAX } else { limit };
-        let mut rows = self.finder(source.tree, transaction).rows(source, wanted, &self.inputs())?;
-        if source.filter.is_some() {
-            rows = self.filtered(source, rows)?;
-            rows.truncate(limit);
-        }
-        Ok(rows)
+    /// The rows of a source, in its order.
+    pub fn rows(&self, source: &Source, transaction: &Transaction<'_>) -> Result<Vec<Entry>, Stopped> {
+        let rows = self.finder(source.tree, transaction).rows(source, usize::MAX, &self.inputs())?;
+        self.filtered(source, rows)
     }
 
     /// Finds rows of its table.

@@ -1,0 +1,167 @@
+//! The first rows in an order that a key has, without a query plan: as a plan gives them, NULLs, zeros and what is no
+//! number included, whatever lies in the delta.
+
+use saki_base::Random;
+use saki_sql::{Pace, Session};
+
+use crate::support::{answer, create};
+
+const COLUMNS: &str = "id, n, f, s";
+
+async fn change(session: &Session, random: &mut Random) {
+    for _ in 0..200 {
+        let id = random.below(3000);
+        let value = |random: &mut Random, of: &[&str]| {
+            let place = random.below(of.len() as u64 * 2) as usize;
+            of.get(place).map_or_else(|| random.below(50).to_string(), |value| (*value).to_owned())
+        };
+        let n = value(random, &["NULL", "-1"]);
+        let f = value(random, &["NULL", "'NaN'", "'-0'", "0", "'-Infinity'", "-0.5"]);
+        let s = if random.below(4) == 0 { "NULL".to_owned() } else { format!("'s{}'", random.below(9)) };
+        let sql = match random.below(4) {
+            0 => format!("DELETE FROM t WHERE id = {id}"),
+            1 => format!("UPDATE t SET n = {n}, f = {f} WHERE id = {id}"),
+            _ => format!("INSERT INTO t VALUES ({id}, {n}, {f}, {s}) ON CONFLICT (id) DO UPDATE SET n = {n}, f = {f}"),
+        };
+        session.execute(&sql).await.unwrap();
+    }
+}
+
+/// A statement that is compiled, and one that means the same and is not: its condition is an expression.
+fn pairs(random: &mut Random) -> Vec<(String, String)> {
+    let (limit, offset) = (1 + random.below(30), random.below(20));
+    let (low, n) = (random.below(40), random.below(50));
+    let mut pairs = Vec::new();
+    for order in ["id", "id DESC", "n, id", "n DESC, id DESC", "f, id", "f DESC, id DESC", "s DESC, n, id"] {
+        for (condition, planned) in [
+            (String::new(), "WHERE id + 0 >= 0".to_owned()),
+            (format!("WHERE n > {low}"), format!("WHERE n + 0 > {low}")),
+            (format!("WHERE n <= {low}"), format!("WHERE n + 0 <= {low}")),
+            (format!("WHERE s = 's{}'", low % 9), format!("WHERE s || '' = 's{}'", low % 9)),
+            (format!("WHERE n IS NOT NULL AND id > {n}"), format!("WHERE n + 0 IS NOT NULL AND id > {n}")),
+            ("WHERE f = 0::float8".to_owned(), "WHERE f + 0 = 0".to_owned()),
+        ] {
+            let statement = |condition: &str| {
+                format!("SELECT {COLUMNS} FROM t {condition} ORDER BY {order} LIMIT {limit} OFFSET {offset}")
+            };
+            pairs.push((statement(&condition), statement(&planned)));
+        }
+    }
+    for aggregate in ["min", "max"] {
+        for column in ["id", "n"] {
+            for (condition, planned) in [
+                ("", "id + 0 >= 0"),
+                ("s = 's3'", "s || '' = 's3'"),
+                ("n > 20", "n + 0 > 20"),
+                ("n = 20", "n + 0 = 20"),
+                ("n > 20000", "n + 0 > 20000"),
+            ] {
+                let clause = if condition.is_empty() { String::new() } else { format!(" WHERE {condition}") };
+                pairs.push((
+                    format!("SELECT {aggregate}({column}) FROM t{clause}"),
+                    format!("SELECT {aggregate}({column}) FROM t WHERE {planned}"),
+                ));
+            }
+        }
+    }
+    pairs
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_rows_are_those_of_a_plan() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let (session, mut random) = (Session::new(&database), Random::new(11));
+    session.execute("CREATE TABLE t (id int PRIMARY KEY, n int, f float8, s text)").await.unwrap();
+    session.execute("CREATE INDEX t_n ON t (n)").await.unwrap();
+    session.execute("CREATE INDEX t_f ON t (f)").await.unwrap();
+    session.execute("CREATE INDEX t_s ON t (s DESC, n)").await.unwrap();
+    let filled =
+        "INSERT INTO t SELECT i, nullif(i % 61, 7), i % 40 - 9, 's' || i % 9 FROM generate_series(1, 2500) g(i)";
+    session.execute(filled).await.unwrap();
+    for round in 0..5 {
+        change(&session, &mut random).await;
+        if round % 2 == 1 {
+            database.checkpoint(&Pace::full()).unwrap();
+        }
+        // Warm: what is not in memory is read first.
+        answer(&session, "SELECT sum(n), max(f), max(s || '') FROM t WHERE id + 0 >= 0").await;
+        for (compiled, planned) in pairs(&mut random) {
+            assert!(session.prepare_fast(&planned, &[]).is_none(), "{planned}");
+            assert_eq!(
+                answer(&session, &compiled).await,
+                answer(&session, &planned).await,
+                "round {round}: {compiled}"
+            );
+        }
+        session.execute("BEGIN").await.unwrap();
+        change(&session, &mut random).await;
+        for (compiled, planned) in pairs(&mut random) {
+            assert_eq!(answer(&session, &compiled).await, answer(&session, &planned).await, "own changes: {compiled}");
+        }
+        session.execute("ROLLBACK").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_that_keys_have_are_compiled() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = Session::new(&database);
+    session.execute("CREATE TABLE t (id int PRIMARY KEY, n int, f float8, s text, d int)").await.unwrap();
+    session.execute("CREATE INDEX t_n ON t (n, s DESC)").await.unwrap();
+    session.execute("CREATE INDEX t_f ON t (f)").await.unwrap();
+    session.execute("INSERT INTO t SELECT i, i, i, 's', i FROM generate_series(1, 5000) g(i)").await.unwrap();
+    database.checkpoint(&Pace::full()).unwrap();
+    let is_compiled = |sql: &str| session.prepare_fast(sql, &[]).is_some_and(|prepared| prepared.fast.is_some());
+    for sql in [
+        "SELECT * FROM t LIMIT 5",
+        "SELECT * FROM t ORDER BY id LIMIT 5",
+        "SELECT * FROM t ORDER BY n DESC LIMIT 5",
+        "SELECT * FROM t ORDER BY n, s DESC LIMIT 5 OFFSET 3",
+        "SELECT * FROM t ORDER BY f LIMIT $1",
+        "SELECT * FROM t WHERE d > 5 ORDER BY f DESC LIMIT 5",
+        "SELECT * FROM t WHERE n > 5 ORDER BY n LIMIT 5",
+        "SELECT * FROM t JOIN t AS u ON u.id = t.d ORDER BY t.n LIMIT 5",
+        "SELECT min(n) FROM t",
+        "SELECT max(id) FROM t WHERE d = 5",
+        "SELECT coalesce(max(n), 0) FROM t",
+        "SELECT f FROM t WHERE n BETWEEN 5 AND 7",
+    ] {
+        assert!(is_compiled(sql), "{sql}");
+    }
+    for sql in [
+        "SELECT * FROM t",
+        "SELECT * FROM t ORDER BY id",
+        "SELECT * FROM t ORDER BY d LIMIT 5",
+        "SELECT * FROM t ORDER BY n, s LIMIT 5",
+        "SELECT * FROM t ORDER BY n NULLS FIRST LIMIT 5",
+        "SELECT DISTINCT n FROM t ORDER BY n LIMIT 5",
+        "SELECT * FROM t ORDER BY id LIMIT 5 FOR UPDATE",
+        "SELECT min(d) FROM t",
+        "SELECT min(n), max(n) FROM t",
+        "SELECT count(*) FROM t",
+    ] {
+        assert!(!is_compiled(sql), "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn small_tables_are_read_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = Session::new(&create(directory.path()));
+    session.execute("CREATE TABLE t (id int PRIMARY KEY, name text)").await.unwrap();
+    session.execute("INSERT INTO t SELECT i, 'n' || i % 4 FROM generate_series(1, 9) g(i)").await.unwrap();
+    let is_compiled = |sql: &str| session.prepare_fast(sql, &[]).is_some_and(|prepared| prepared.fast.is_some());
+    for (sql, expected) in [
+        ("SELECT id FROM t ORDER BY name DESC, id LIMIT 3", "3 | 7 | 2"),
+        ("SELECT DISTINCT name FROM t ORDER BY name", "n0 | n1 | n2 | n3"),
+        ("SELECT count(*) FROM t", "9"),
+        ("SELECT name, count(*) FROM t GROUP BY name ORDER BY name", "n0,2 | n1,3 | n2,2 | n3,2"),
+        ("SELECT id FROM t WHERE name = 'n1'", "1 | 5 | 9"),
+        ("UPDATE t SET name = 'm' WHERE name = 'n1' RETURNING id", "1 | 5 | 9"),
+    ] {
+        assert!(is_compiled(sql), "{sql}");
+        assert_eq!(answer(&session, sql).await.replace('\n', " | "), expected, "{sql}");
+    }
+}
