@@ -137,6 +137,8 @@ impl Insert {
 pub struct Query {
     /// Of the plan's table.
     pub source: Source,
+    /// For a sorted answer of few rows: where they are found in its order, taken if `source` has too many to sort.
+    pub spare: Option<Source>,
     /// The plan's table has its columns from here on.
     pub first: usize,
     /// Rows of other tables that belong to each, one table after the other.

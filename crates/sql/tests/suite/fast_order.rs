@@ -4,6 +4,7 @@
 use saki_base::Random;
 use saki_sql::{Pace, Session};
 
+use crate::fast_cold::{prepared, ran};
 use crate::support::{answer, create};
 
 const COLUMNS: &str = "id, n, f, s";
@@ -144,6 +145,27 @@ async fn orders_that_keys_have_are_compiled() {
     ] {
         assert!(!is_compiled(sql), "{sql}");
     }
+}
+
+/// What a condition says most by may be too much to be sorted, and the first rows in the order meet it soon.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_order_is_the_other_way_to_rows_that_are_too_many() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = create(directory.path());
+    let session = Session::new(&database);
+    session.execute("CREATE TABLE t (id int PRIMARY KEY, n int, s text)").await.unwrap();
+    session.execute("CREATE INDEX t_n ON t (n)").await.unwrap();
+    session.execute("INSERT INTO t SELECT i, i % 2, 's' || i FROM generate_series(1, 20000) g(i)").await.unwrap();
+    database.checkpoint(&Pace::full()).unwrap();
+    answer(&session, "SELECT sum(n), max(s || '') FROM t WHERE id + 0 > 0").await;
+    let sql = "SELECT s FROM t WHERE n = 1 ORDER BY s LIMIT 2";
+    assert_eq!(answer(&session, sql).await, "s1\ns10001");
+    session.execute("CREATE INDEX t_s ON t (s DESC)").await.unwrap();
+    database.checkpoint(&Pace::full()).unwrap();
+    let rows = ran(&session, &prepared(&session, sql)).await.unwrap();
+    assert!(rows.is_some_and(|rows| rows.len() == 2), "it does not go the ordinary way");
+    assert_eq!(answer(&session, sql).await, "s1\ns10001");
+    assert_eq!(answer(&session, "SELECT s FROM t WHERE n = 0 ORDER BY s DESC LIMIT 2").await, "s9998\ns9996");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -62,6 +62,15 @@ impl Compiler<'_> {
             .or_else(|| choices().next().filter(|_| is_small))
     }
 
+    /// The first tree in the order asked for, whatever conditions say: for the first rows, where what they say most by is
+    /// too much to be sorted.
+    pub fn in_order(&self, alternatives: &Alternatives, asked: Asked<'_>) -> Option<Source> {
+        let relation = &self.relations[0];
+        let mut choices = trees(relation.table)
+            .filter_map(|(tree, layout)| choice(relation, (tree, &layout), alternatives, asked.order));
+        choices.find(|(.., is_ordered)| *is_ordered && asked.is_few).map(|(_, source, _)| source)
+    }
+
     /// A condition as alternatives of conditions on single columns.
     pub fn alternatives(&mut self, condition: &ast::Expr) -> Option<Alternatives> {
         let all = match condition {
@@ -217,7 +226,9 @@ fn choice(
         is_reverse: direction.unwrap_or(false),
         filter,
     };
-    Some(((is_key, is_whole, width, direction.is_some()), source, direction.is_some()))
+    // A whole tree is the last resort, even if nothing is left to be tested.
+    let says_all = is_whole && width > 0;
+    Some(((is_key, says_all, width, direction.is_some()), source, direction.is_some()))
 }
 
 /// Which way a tree is read so that rows come in the order asked for: `true` against its own. `fixed` leading columns

@@ -18,6 +18,8 @@ pub const RELATIONS_MAX: usize = 6;
 /// Where rows are found: of the compiler's table, and of others for each.
 pub struct Found {
     pub source: Source,
+    /// Another way to them, in the order asked for, if they are not found in it.
+    pub spare: Option<Source>,
     /// The table has its columns from here on.
     pub first: usize,
     pub lookups: Vec<Lookup>,
@@ -150,7 +152,8 @@ impl<'t> Compiler<'t> {
 
     fn found_in_one(&self, alternatives: &Alternatives, asked: Asked<'_>) -> Option<Found> {
         let (_, source, is_ordered) = self.choose(&self.relations[0], alternatives, asked)?;
-        Some(Found { source, first: 0, lookups: Vec::new(), is_ordered })
+        let spare = if is_ordered { None } else { self.in_order(alternatives, asked) };
+        Some(Found { source, spare, first: 0, lookups: Vec::new(), is_ordered })
     }
 
     /// A condition, if there is one, as alternatives of conditions on single columns.
@@ -197,7 +200,7 @@ impl<'t> Compiler<'t> {
         }
         let relation = &self.relations[relation];
         self.table = relation.table;
-        Some(Found { source, first: relation.first, lookups, is_ordered })
+        Some(Found { source, spare: None, first: relation.first, lookups, is_ordered })
     }
 
     /// How rows of a table are looked up for rows of those that are `bound`, and how good that is; `None` if nothing

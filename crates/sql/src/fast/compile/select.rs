@@ -152,9 +152,9 @@ impl Compiler<'_> {
         holds: bool,
         output: Vec<(String, DataType)>,
     ) -> Option<FastPlan> {
-        let Found { source, first, lookups, .. } = found;
+        let Found { source, spare, first, lookups, .. } = found;
         let (width, Cut { limit, offset }) = (self.width(), cut);
-        let query = Query { source, first, lookups, width, shape, limit, offset, holds };
+        let query = Query { source, spare, first, lookups, width, shape, limit, offset, holds };
         self.finish(Operation::Query(query), None, output)
     }
 

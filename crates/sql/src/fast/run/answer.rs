@@ -8,7 +8,7 @@ use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{DataType, Value, ValueRef, compare};
 use saki_mvcc::Transaction;
 
-use super::super::plan::{Aggregate, Item, Query, Shape};
+use super::super::plan::{Aggregate, Item, Query, Shape, Source};
 use super::find::ENTRIES_MAX;
 use super::rows::Running;
 use super::sink::{RowSink, show};
@@ -44,20 +44,25 @@ impl Running<'_> {
             }
         }
         let transaction = &*transaction;
-        let mut each =
-            |show: &mut dyn FnMut(&[ValueRef<'_>])| self.first(query, (usize::MAX, 0), transaction, show).map(|_| ());
+        let first = |source, wanted, show: &mut dyn FnMut(&[ValueRef<'_>])| {
+            self.first((query, source), wanted, transaction, show)
+        };
+        let mut each = |show: &mut dyn FnMut(&[ValueRef<'_>])| first(&query.source, (usize::MAX, 0), show).map(|_| ());
         match &query.shape {
-            Shape::Rows(columns) => {
-                self.first(query, (limit, offset), transaction, &mut |values| show(columns, values, sink))
-            }
+            Shape::Rows(columns) => first(&query.source, (limit, offset), &mut |values| show(columns, values, sink)),
             Shape::Extreme { column, otherwise } => {
                 let mut found = otherwise.clone();
-                self.first(query, (1, 0), transaction, &mut |values| found = Value::from(values[*column]))?;
+                first(&query.source, (1, 0), &mut |values| found = Value::from(values[*column]))?;
                 sink.row(&[found.as_ref()]);
                 Ok(1)
             }
             Shape::Sorted { columns, order, is_distinct } => {
-                let mut sorted = sorted(&mut each, columns, order, *is_distinct)?;
+                let mut sorted = match (sorted(&mut each, columns, order, *is_distinct), &query.spare) {
+                    (Err(Stopped::Long), Some(spare)) => {
+                        return first(spare, (limit, offset), &mut |values| show(columns, values, sink));
+                    }
+                    (sorted, _) => sorted?,
+                };
                 cut(&mut sorted, limit, offset);
                 sorted.iter().for_each(|row| {
                     let out: Vec<ValueRef<'_>> = row[..columns.len()].iter().map(Value::as_ref).collect();
@@ -85,7 +90,7 @@ impl Running<'_> {
     /// more of them, until there are enough rows.
     fn first(
         &self,
-        query: &Query,
+        (query, source): (&Query, &Source),
         (limit, offset): (usize, usize),
         transaction: &Transaction<'_>,
         show: &mut dyn FnMut(&[ValueRef<'_>]),
@@ -93,17 +98,17 @@ impl Running<'_> {
         if limit == 0 {
             return Ok(0);
         }
-        let finder = self.finder(query.source.tree, transaction);
+        let finder = self.finder(source.tree, transaction);
         let enough = limit.saturating_add(offset);
-        let is_exact = query.source.filter.is_none() && query.lookups.is_empty();
+        let is_exact = source.filter.is_none() && query.lookups.is_empty();
         let mut entries = match is_exact || enough > ENTRIES_MAX {
             true => enough,
             false => (2 * enough).clamp(ENTRIES_FIRST, ENTRIES_MAX),
         };
         let (mut seen, mut passed, mut given) = (0, 0, 0);
         loop {
-            let rows = finder.rows(&query.source, entries, &self.inputs())?;
-            self.flow(query, &rows[seen..], transaction, &mut |values| {
+            let rows = finder.rows(source, entries, &self.inputs())?;
+            self.flow((query, source), &rows[seen..], transaction, &mut |values| {
                 if passed < offset {
                     passed += 1;
                     return Ok(ControlFlow::Continue(()));

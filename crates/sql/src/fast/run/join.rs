@@ -18,17 +18,17 @@ use saki_store::{Eyes, Missing, Wanted};
 pub type Show<'s> = dyn FnMut(&[ValueRef<'_>]) -> Result<ControlFlow<()>, Stopped> + 's;
 
 impl Running<'_> {
-    /// Shows the rows that a query makes of those of its first table, until it is told to stop.
+    /// Shows the rows that a query makes of those of its first table, found in one of its sources, until it is told to stop.
     pub fn flow<'f>(
         &'f self,
-        query: &'f Query,
+        (query, source): (&'f Query, &'f Source),
         rows: &[Entry],
         transaction: &'f Transaction<'_>,
         show: &mut Show<'_>,
     ) -> Result<(), Stopped> {
         let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
         let ready = |source: &'f Source| source.filter.as_ref().map(|filter| Filter::new(filter, &self.inputs()));
-        let filter = ready(&query.source).transpose()?;
+        let filter = ready(source).transpose()?;
         let mut show = |values: &[ValueRef<'_>]| self.complete(query.width, values, &mut *show)?;
         let show: &mut Show<'_> = &mut show;
         if query.lookups.is_empty() {
