@@ -47,7 +47,7 @@ pub use repository::{Listed, Summary, list};
 pub use restore::{RestoreReport, Wanted, clone, restore};
 pub use run::{BackupReport, backup};
 pub use saki_objects::is_remote;
-pub use saki_store::complete_clone as complete;
+pub use saki_store::{complete_clone as complete, is_clone};
 
 /// How far work has come.
 #[derive(Clone, Copy, Debug, Default)]

@@ -51,7 +51,7 @@ pub use checkpoint::{Alone, CheckpointReport, Follower, LogRange, Moment, Still,
 pub use database::sequence;
 pub use database::{
     Budget, ChunkOwners, CreateOptions, Database, DeviceSpec, DeviceSpeed, Generation, Identity, OpenOptions, Owner,
-    PAGE_BYTES_DEFAULT, PartStatus, memory_bytes,
+    PAGE_BYTES_DEFAULT, PartStatus, is_clone, memory_bytes,
 };
 pub use delta::Delta;
 pub use draft::index::Concurrently;

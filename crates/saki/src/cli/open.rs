@@ -70,7 +70,7 @@ pub fn create(path: &Path, page_size: PageSize, options: OpenOptions) -> Outcome
 /// The same, with all that may be said of it.
 pub fn create_as(path: &Path, options: CreateOptions) -> Outcome<Arc<Database>> {
     let occupied = std::fs::metadata(path).is_ok_and(|found| found.is_file() && found.len() > 0);
-    if occupied && !looks_like_database(path) {
+    if occupied && !saki_backup::is_clone(path) && !looks_like_database(path) {
         return Err(Failure::new(format!(
             "{}: is there already and is not a database; choose another name",
             path.display()

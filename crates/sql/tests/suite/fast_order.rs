@@ -1,11 +1,21 @@
 //! The first rows in an order that a key has, without a query plan: as a plan gives them, NULLs, zeros and what is no
 //! number included, whatever lies in the delta.
 
+use std::path::Path;
+use std::sync::Arc;
+
 use saki_base::Random;
-use saki_sql::{Pace, Session};
+use saki_sql::{Database, Pace, Session};
 
 use crate::fast_cold::{prepared, ran};
 use crate::support::{answer, create};
+
+/// As a server opens it: compiled statements run.
+fn opened(directory: &Path) -> Arc<Database> {
+    let database = create(directory);
+    database.store().start_engine().unwrap();
+    database
+}
 
 const COLUMNS: &str = "id, n, f, s";
 
@@ -71,7 +81,7 @@ fn pairs(random: &mut Random) -> Vec<(String, String)> {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_rows_are_those_of_a_plan() {
     let directory = tempfile::tempdir().unwrap();
-    let database = create(directory.path());
+    let database = opened(directory.path());
     let (session, mut random) = (Session::new(&database), Random::new(11));
     session.execute("CREATE TABLE t (id int PRIMARY KEY, n int, f float8, s text)").await.unwrap();
     session.execute("CREATE INDEX t_n ON t (n)").await.unwrap();
@@ -107,7 +117,7 @@ async fn the_first_rows_are_those_of_a_plan() {
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_that_keys_have_are_compiled() {
     let directory = tempfile::tempdir().unwrap();
-    let database = create(directory.path());
+    let database = opened(directory.path());
     let session = Session::new(&database);
     session.execute("CREATE TABLE t (id int PRIMARY KEY, n int, f float8, s text, d int)").await.unwrap();
     session.execute("CREATE INDEX t_n ON t (n, s DESC)").await.unwrap();
@@ -151,7 +161,7 @@ async fn orders_that_keys_have_are_compiled() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_order_is_the_other_way_to_rows_that_are_too_many() {
     let directory = tempfile::tempdir().unwrap();
-    let database = create(directory.path());
+    let database = opened(directory.path());
     let session = Session::new(&database);
     session.execute("CREATE TABLE t (id int PRIMARY KEY, n int, s text)").await.unwrap();
     session.execute("CREATE INDEX t_n ON t (n)").await.unwrap();
@@ -171,7 +181,7 @@ async fn the_order_is_the_other_way_to_rows_that_are_too_many() {
 #[tokio::test(flavor = "multi_thread")]
 async fn small_tables_are_read_whole() {
     let directory = tempfile::tempdir().unwrap();
-    let session = Session::new(&create(directory.path()));
+    let session = Session::new(&opened(directory.path()));
     session.execute("CREATE TABLE t (id int PRIMARY KEY, name text)").await.unwrap();
     session.execute("INSERT INTO t SELECT i, 'n' || i % 4 FROM generate_series(1, 9) g(i)").await.unwrap();
     let is_compiled = |sql: &str| session.prepare_fast(sql, &[]).is_some_and(|prepared| prepared.fast.is_some());

@@ -37,6 +37,7 @@ use saki_catalog::{Result, SqlError};
 
 pub use self::background::{Background, Fetchers};
 pub use self::catalog::{catalog_root, read_catalog};
+pub use self::devices::source::is_clone;
 pub use self::devices::speed::DeviceSpeed;
 use self::generation::Past;
 pub use self::generation::{Generation, Identity};

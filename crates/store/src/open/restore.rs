@@ -19,7 +19,7 @@ use saki_volume::{Class, Image, Restoration, RestorationWriter};
 
 use super::thin;
 use crate::checkpoint::LogRange;
-use crate::database::devices::{label_of, open_bare, open_member};
+use crate::database::devices::{label_of, open_bare, open_member, source};
 use crate::database::{Database, OpenOptions};
 use crate::delta::{LogDirectory, LogStore, range_of};
 
@@ -55,7 +55,7 @@ impl Restore {
             remove(&work, &directory)?;
         }
         refuse_existing(Path::new(&directory.name()))?;
-        thin::forget_source(path)?;
+        source::forget(path)?;
         if let Some(source) = source {
             if is_block_device {
                 let why = format!("{}: a clone is made as a file, not on a block device", path.display());
@@ -217,7 +217,7 @@ fn remove(work: &Path, directory: &LogDirectory) -> Result<()> {
     if directory.exists() {
         directory.remove()?;
     }
-    thin::forget_source(work)?;
+    source::forget(work)?;
     std::fs::remove_file(work).map_err(|error| SqlError::of_file(work.display(), error))
 }
 

@@ -1,7 +1,6 @@
 //! Databases that lack what they have been cloned from (`saki_thin`): how they are begun, and made whole.
 
 use std::fs::OpenOptions as FileOptions;
-use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -22,32 +21,6 @@ pub fn reserve(database: &Path, source: &Source) -> Result<()> {
 /// Says beside a database what it lacks.
 pub fn note_source(database: &Path, source: &Source) -> Result<()> {
     SourceFile::create(database, source).map_err(|error| SqlError::of_file(path_of(database).display(), error))
-}
-
-/// Sees to it that what is made at this path lacks nothing, whatever was there before.
-///
-/// # Errors
-/// 58P02 if it may be the file of a clone, which is there; of the file system.
-pub fn expect_no_source(path: &Path) -> Result<()> {
-    let source = path_of(path);
-    if !path.exists() {
-        return forget_source(path);
-    }
-    match source.exists() {
-        true => Err(SqlError::invalid(format!("{}: is a clone, as {} is there", path.display(), source.display()))
-            .code("58P02")
-            .hint("choose another path, or remove both")),
-        false => Ok(()),
-    }
-}
-
-/// Takes away what a database at this path lacked that is not there any more.
-pub fn forget_source(database: &Path) -> Result<()> {
-    let path = path_of(database);
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(SqlError::of_file(path.display(), error)),
-        _ => Ok(()),
-    }
 }
 
 /// Fetches all that the database at `path`, which nobody has open, lacks. Returns how many MiB had not come, `None` if

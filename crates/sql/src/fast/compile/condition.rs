@@ -62,8 +62,8 @@ impl Compiler<'_> {
             .or_else(|| choices().next().filter(|_| is_small))
     }
 
-    /// The first tree in the order asked for, whatever conditions say: for the first rows, where what they say most by is
-    /// too much to be sorted.
+    /// The first tree in the order asked for, whatever conditions say: for the first rows, where what they say most
+    /// by is too much to be sorted.
     pub fn in_order(&self, alternatives: &Alternatives, asked: Asked<'_>) -> Option<Source> {
         let relation = &self.relations[0];
         let mut choices = trees(relation.table)

@@ -18,7 +18,8 @@ use saki_store::{Eyes, Missing, Wanted};
 pub type Show<'s> = dyn FnMut(&[ValueRef<'_>]) -> Result<ControlFlow<()>, Stopped> + 's;
 
 impl Running<'_> {
-    /// Shows the rows that a query makes of those of its first table, found in one of its sources, until it is told to stop.
+    /// Shows the rows that a query makes of those of its first table, found in one of its sources, until it is told to
+    /// stop.
     pub fn flow<'f>(
         &'f self,
         (query, source): (&'f Query, &'f Source),

@@ -1,5 +1,6 @@
 //! The devices of a database: opened by their paths, added, drained, removed.
 
+pub mod source;
 pub(super) mod speed;
 
 use std::path::{Path, PathBuf};
@@ -12,7 +13,6 @@ use saki_io::{Device, DeviceError, DeviceOptions, ModelError, ModelOptions, Mode
 use saki_volume::{Class, DeviceEntry, DeviceStatus, FindDevice, NewDevice, Role, Volume};
 
 use super::{Database, DeviceSpec, OpenOptions};
-use crate::open::thin::expect_no_source;
 
 /// How long opening waits for a device in use. The kernel lets go of a ring's files only some moments after the
 /// ring was closed, so a database is still locked whose process was closed, or killed at work, just now.
@@ -107,7 +107,7 @@ pub fn label_of(path: &Path) -> String {
 
 /// Opens a device that is to be part of a database, and reserves what it is to have.
 pub fn new_device(spec: &DeviceSpec, options: &OpenOptions) -> Result<NewDevice> {
-    expect_no_source(&spec.path)?;
+    source::expect_none(&spec.path)?;
     let device = open_member(&spec.path, spec.class, options, true).map_err(SqlError::storage)?;
     let slots_max = spec.bytes.map(|bytes| bytes / CHUNK_BYTES as u64);
     if slots_max.is_some_and(|slots| slots < 2) {
