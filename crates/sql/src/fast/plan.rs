@@ -137,7 +137,7 @@ impl Insert {
 pub struct Query {
     /// Of the plan's table.
     pub source: Source,
-    /// For a sorted answer of few rows: where they are found in its order, taken if `source` has too many to sort.
+    /// For the first rows in an order, or the least value: where they are found in it, taken if `source` has too many.
     pub spare: Option<Source>,
     /// The plan's table has its columns from here on.
     pub first: usize,

@@ -50,7 +50,8 @@ fn pairs(random: &mut Random) -> Vec<(String, String)> {
             (format!("WHERE n <= {low}"), format!("WHERE n + 0 <= {low}")),
             (format!("WHERE s = 's{}'", low % 9), format!("WHERE s || '' = 's{}'", low % 9)),
             (format!("WHERE n IS NOT NULL AND id > {n}"), format!("WHERE n + 0 IS NOT NULL AND id > {n}")),
-            ("WHERE f = 0::float8".to_owned(), "WHERE f + 0 = 0".to_owned()),
+            ("WHERE f = 0".to_owned(), "WHERE f + 0 = 0".to_owned()),
+            ("WHERE f >= -0.5 AND f < 7.25".to_owned(), "WHERE f + 0 >= -0.5 AND f + 0 < 7.25".to_owned()),
         ] {
             let statement = |condition: &str| {
                 format!("SELECT {COLUMNS} FROM t {condition} ORDER BY {order} LIMIT {limit} OFFSET {offset}")
@@ -132,6 +133,7 @@ async fn orders_that_keys_have_are_compiled() {
         "SELECT * FROM t ORDER BY n, s DESC LIMIT 5 OFFSET 3",
         "SELECT * FROM t ORDER BY f LIMIT $1",
         "SELECT * FROM t WHERE d > 5 ORDER BY f DESC LIMIT 5",
+        "SELECT * FROM t WHERE f > 1.5 ORDER BY f LIMIT 5",
         "SELECT * FROM t WHERE n > 5 ORDER BY n LIMIT 5",
         "SELECT * FROM t JOIN t AS u ON u.id = t.d ORDER BY t.n LIMIT 5",
         "SELECT min(n) FROM t",
@@ -176,6 +178,11 @@ async fn the_order_is_the_other_way_to_rows_that_are_too_many() {
     assert!(rows.is_some_and(|rows| rows.len() == 2), "it does not go the ordinary way");
     assert_eq!(answer(&session, sql).await, "s1\ns10001");
     assert_eq!(answer(&session, "SELECT s FROM t WHERE n = 0 ORDER BY s DESC LIMIT 2").await, "s9998\ns9996");
+    // The greatest of many, too.
+    let sql = "SELECT max(id) FROM t WHERE n = 0";
+    let rows = ran(&session, &prepared(&session, sql)).await.unwrap();
+    assert!(rows.is_some_and(|rows| rows.len() == 1), "it does not go the ordinary way");
+    assert_eq!(answer(&session, sql).await, "20000");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -114,7 +114,7 @@ async fn what_is_no_range_of_a_key_is_planned() {
         "SELECT a, (SELECT b FROM t AS u WHERE u.a = t.a) FROM t WHERE a = 1",
         "SELECT t.a FROM t LEFT JOIN t AS u ON u.a = t.a AND u.b = t.n WHERE t.a = 1 AND u.b IS NULL",
         "SELECT a FROM t WHERE a = 1 ORDER BY c NULLS FIRST",
-        "SELECT a FROM t WHERE f > 1.5",
+        "SELECT a FROM t WHERE f > 1.5::numeric",
         "SELECT a FROM t WHERE a = '1x'",
         "SELECT a FROM t WHERE a = 1.5e0",
         "SELECT b AS a, a AS b FROM t WHERE a = 1 ORDER BY b",

@@ -64,7 +64,10 @@ impl Compiler<'_> {
             ast::Expr::Nested(inner) => self.expr(inner, hint, columns),
             ast::Expr::Value(value) => self.value(&value.value, hint),
             ast::Expr::UnaryOp { op: UnaryOperator::Minus, expr: inner } => match inner.as_ref() {
-                ast::Expr::Value(value) => negated(number(&value.value)?),
+                ast::Expr::Value(value) => match float(&value.value, hint) {
+                    Some(float) => Some(double(-float)),
+                    None => negated(number(&value.value)?),
+                },
                 _ => None,
             },
             ast::Expr::BinaryOp { left, op, right } => self.arithmetic(left, op, right, columns),
@@ -130,7 +133,7 @@ impl Compiler<'_> {
         match value {
             ast::Value::Placeholder(name) => self.parameter(name, hint),
             ast::Value::Null => Some((Expr::Literal(Value::Null, 0), hint)),
-            ast::Value::Number(..) => number(value),
+            ast::Value::Number(..) => float(value, hint).map(double).or_else(|| number(value)),
             ast::Value::SingleQuotedString(text) => self::text(text, hint),
             ast::Value::Boolean(value) => Some((Expr::Literal(Value::Bool(*value), 0), DataType::Bool)),
             _ => None,
@@ -203,6 +206,19 @@ impl Compiler<'_> {
 fn place_of(name: &str) -> Option<usize> {
     let number: usize = name.strip_prefix('$')?.parse().ok()?;
     number.checked_sub(1).filter(|place| *place < PARAMETERS_MAX)
+}
+
+/// A written number beside a column of double precision, which it becomes one of.
+fn float(value: &ast::Value, hint: DataType) -> Option<f64> {
+    let ast::Value::Number(digits, false) = value else { return None };
+    let float: f64 = digits.parse().ok().filter(|_| hint == DataType::Float8)?;
+    // What is too large or too small for it is refused elsewhere.
+    let is_zero = || digits.bytes().take_while(|byte| !b"eE".contains(byte)).all(|byte| b"0.".contains(&byte));
+    (float.is_normal() || is_zero()).then_some(float)
+}
+
+fn double(value: f64) -> Typed {
+    (Expr::Literal(Value::Float8(value), 0), DataType::Float8)
 }
 
 /// The stored type whose values a parameter of an Arrow type has.

@@ -188,7 +188,11 @@ impl Compiler<'_> {
             let shape = Shape::Extreme { column: *column, otherwise: otherwise.clone() };
             return self.finish_query(found, shape, Cut::default(), false, output);
         }
-        let found = self.found(joins, selection, Asked::default())?;
+        let mut found = self.found(joins, selection, Asked::default())?;
+        if let [(Aggregate::Min(column) | Aggregate::Max(column), _)] = &aggregates[..] {
+            let is_greatest = matches!(aggregates[0].0, Aggregate::Max(_));
+            found.spare = self.in_order_of(selection, *column, is_greatest);
+        }
         self.finish_query(found, Shape::Aggregates(aggregates), Cut::default(), false, output)
     }
 

@@ -43,26 +43,32 @@ impl Running<'_> {
                 self.write(transaction, key, Some(row))?;
             }
         }
-        let transaction = &*transaction;
-        let first = |source, wanted, show: &mut dyn FnMut(&[ValueRef<'_>])| {
-            self.first((query, source), wanted, transaction, show)
+        let (transaction, cut) = (&*transaction, (limit, offset));
+        match self.answer(query, cut, transaction, sink) {
+            Err(Stopped::Long) if let Some(spare) = &query.spare => {
+                self.in_order((query, spare), cut, transaction, sink)
+            }
+            answered => answered,
+        }
+    }
+
+    /// Gives the rows of a query's first source.
+    fn answer(
+        &self,
+        query: &Query,
+        (limit, offset): (usize, usize),
+        transaction: &Transaction<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64, Stopped> {
+        let mut each = |show: &mut dyn FnMut(&[ValueRef<'_>])| {
+            self.first((query, &query.source), (usize::MAX, 0), transaction, show).map(|_| ())
         };
-        let mut each = |show: &mut dyn FnMut(&[ValueRef<'_>])| first(&query.source, (usize::MAX, 0), show).map(|_| ());
         match &query.shape {
-            Shape::Rows(columns) => first(&query.source, (limit, offset), &mut |values| show(columns, values, sink)),
-            Shape::Extreme { column, otherwise } => {
-                let mut found = otherwise.clone();
-                first(&query.source, (1, 0), &mut |values| found = Value::from(values[*column]))?;
-                sink.row(&[found.as_ref()]);
-                Ok(1)
+            Shape::Rows(_) | Shape::Extreme { .. } => {
+                self.in_order((query, &query.source), (limit, offset), transaction, sink)
             }
             Shape::Sorted { columns, order, is_distinct } => {
-                let mut sorted = match (sorted(&mut each, columns, order, *is_distinct), &query.spare) {
-                    (Err(Stopped::Long), Some(spare)) => {
-                        return first(spare, (limit, offset), &mut |values| show(columns, values, sink));
-                    }
-                    (sorted, _) => sorted?,
-                };
+                let mut sorted = sorted(&mut each, columns, order, *is_distinct)?;
                 cut(&mut sorted, limit, offset);
                 sorted.iter().for_each(|row| {
                     let out: Vec<ValueRef<'_>> = row[..columns.len()].iter().map(Value::as_ref).collect();
@@ -82,6 +88,33 @@ impl Running<'_> {
                 Ok(1)
             }
         }
+    }
+
+    /// Gives the rows of a query from a source that has them in its order.
+    fn in_order(
+        &self,
+        (query, source): (&Query, &Source),
+        cut: (usize, usize),
+        transaction: &Transaction<'_>,
+        sink: &mut dyn RowSink,
+    ) -> Result<u64, Stopped> {
+        let (column, otherwise) = match &query.shape {
+            Shape::Rows(columns) | Shape::Sorted { columns, .. } => {
+                let mut show = |values: &[ValueRef<'_>]| show(columns, values, sink);
+                return self.first((query, source), cut, transaction, &mut show);
+            }
+            Shape::Extreme { column, otherwise } => (*column, otherwise),
+            Shape::Aggregates(all) => match &all[..] {
+                [(Aggregate::Min(column) | Aggregate::Max(column), otherwise)] => (*column, otherwise),
+                _ => return Err(Stopped::Ordinary),
+            },
+            Shape::Groups { .. } => return Err(Stopped::Ordinary),
+        };
+        let mut found = otherwise.clone();
+        let mut show = |values: &[ValueRef<'_>]| found = Value::from(values[column]);
+        self.first((query, source), (1, 0), transaction, &mut show)?;
+        sink.row(&[found.as_ref()]);
+        Ok(1)
     }
 
     /// Shows the first rows of a query, so many behind others that are passed over; how many there are.
