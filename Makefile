@@ -103,6 +103,7 @@ clients: setup build-all
 	tools/clients/sysbench --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/sysbench.json
 	tools/clients/tpcc --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/tpcc.json
 	tools/clients/shapes --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/shapes.json
+	tools/clients/adhoc --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/adhoc.json
 	tools/clients/crash --small --saki $(SAKI) --data $(DATA)/clients --json $(DATA)/clients/crash.json
 	tools/clients/crash --small --checkpoints --alterations --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
@@ -152,6 +153,7 @@ bench: setup
 	target/dist/saki-bench index --json $(DATA)/index.json --plot $(DATA)/index.png
 	target/dist/saki-bench recovery --data $(DATA) --json $(DATA)/recovery.json --plot $(DATA)/recovery.png
 	tools/clients/shapes --saki target/dist/saki --data $(DATA)/clients --json $(DATA)/shapes.json
+	tools/clients/adhoc --saki target/dist/saki --data $(DATA)/clients --json $(DATA)/adhoc.json
 
 # The contract and the benchmark of the fabric over RDMA, on one and two hosts.
 test-rdma:

@@ -24,6 +24,10 @@
 //! what is worked out of their integers; a statement that begins anew, since another was in the way, gives all of them
 //! anew.
 //!
+//! What only asks for the first rows reads a tree from its end, in the tree's order, even if no condition says where in
+//! it they are; so do `min` and `max`. How many entries a filter or a join leaves of them is not known: some are read,
+//! then more. Tables of up to a thousand rows are read whole.
+//!
 //! Changes are made by the same code as planned ones (`dml`): unique keys, conditions and references are looked up by
 //! its writer, here in memory alone. What is not there, of rows that are looked for and of these, is read by a thread
 //! that may wait, all that is known to be missing together, and the statement begins anew (`saki_store::Missing`).
