@@ -267,7 +267,7 @@ impl Session {
         Box::pin(async move {
             let mut results = Vec::new();
             for parsed in self.parse(sql)? {
-                results.push(self.execute_statement(parsed, self.settings().compiled).await?);
+                results.push(self.execute_statement(parsed, self.settings().compiles()).await?);
             }
             Ok(results)
         })
@@ -275,7 +275,7 @@ impl Session {
 
     /// Runs one statement.
     pub fn run(&self, parsed: Parsed) -> BoxFuture<'_, Result<StatementResult>> {
-        Box::pin(self.execute_statement(parsed, self.settings().compiled))
+        Box::pin(self.execute_statement(parsed, self.settings().compiles()))
     }
 
     /// Runs one statement with a plan: who asks has tried it compiled.
@@ -364,7 +364,7 @@ impl Session {
 
     /// Whether statements are compiled now: they have no end of their own.
     fn compiles(&self) -> bool {
-        self.at_commit.lock().is_empty() && self.settings().compiled
+        self.at_commit.lock().is_empty() && self.settings().compiles()
     }
 
     /// Runs a prepared statement with one value per parameter.
@@ -378,7 +378,7 @@ impl Session {
             let Some(parsed) = &prepared.statement else { return Ok(StatementResult::done("", 0)) };
             if let Some(plan) = &prepared.fast
                 && plan.is_long(values)
-                && self.settings().compiled
+                && self.settings().compiles()
                 && self.is_current(prepared)
                 && let Some(done) = self.runner().execute_kept(plan, values).await?
             {
@@ -403,7 +403,7 @@ impl Session {
         values: &[ScalarValue],
         sink: &mut (dyn RowSink + Send),
     ) -> Result<FastAnswer> {
-        match self.settings().compiled && !plan.is_long(values) {
+        match self.settings().compiles() && !plan.is_long(values) {
             true => self.runner().execute(plan, values, sink).await,
             false => Ok(FastAnswer::Ordinary),
         }
