@@ -216,7 +216,12 @@ fn share(configuration: Configuration) -> Vec<PathBuf> {
         return files;
     }
     let number: usize = configuration.name.bytes().map(usize::from).sum();
-    files.into_iter().enumerate().filter(|(place, _)| (place + number) % SHARE == 0).map(|(_, file)| file).collect()
+    files
+        .into_iter()
+        .enumerate()
+        .filter(|(place, _)| (place + number).is_multiple_of(SHARE))
+        .map(|(_, file)| file)
+        .collect()
 }
 
 /// Runs its files under one configuration.
