@@ -15,9 +15,12 @@ use super::sink::{RowSink, show};
 use super::stopped::{Entry, Stopped};
 use saki_catalog::{EntryDecoder, Result, SqlError};
 use saki_context::values::expr::{Expr, has_digits};
+use saki_context::values::range::Range;
 
 /// Entries that are read at first where it is not known how many are needed.
 const ENTRIES_FIRST: usize = 64;
+/// Entries at most of a whole tree that are tested: each may be a page to read, and none of them what is looked for.
+const ENTRIES_OF_WHOLE: usize = 1000;
 
 impl Running<'_> {
     /// Gives the rows of a query to `sink`; how many there are.
@@ -134,9 +137,11 @@ impl Running<'_> {
         let finder = self.finder(source.tree, transaction);
         let enough = limit.saturating_add(offset);
         let is_exact = source.filter.is_none() && query.lookups.is_empty();
-        let mut entries = match is_exact || enough > ENTRIES_MAX {
+        let is_bounded = source.ranges.iter().all(Range::is_bounded);
+        let most = if is_bounded { ENTRIES_MAX } else { ENTRIES_OF_WHOLE };
+        let mut entries = match is_exact || enough > most {
             true => enough,
-            false => (2 * enough).clamp(ENTRIES_FIRST, ENTRIES_MAX),
+            false => (2 * enough).clamp(ENTRIES_FIRST, most),
         };
         let (mut seen, mut passed, mut given) = (0, 0, 0);
         loop {
@@ -153,10 +158,10 @@ impl Running<'_> {
             if given == limit || rows.len() < entries {
                 return Ok(given as u64);
             }
-            if entries >= ENTRIES_MAX {
+            if entries >= most {
                 return Err(Stopped::Long);
             }
-            (seen, entries) = (rows.len(), (4 * entries).min(ENTRIES_MAX));
+            (seen, entries) = (rows.len(), (4 * entries).min(most));
         }
     }
 
