@@ -1,12 +1,14 @@
-//! Conditions and defaults that tables keep as text, as physical expressions: they mean what they mean in a query.
+//! Conditions and defaults that tables keep as text, and expressions over rows that are at hand, as physical
+//! expressions: they mean what they mean in a query.
 
 use std::sync::Arc;
 
-use arrow_schema::DataType;
+use arrow_schema::{DataType, FieldRef};
 use datafusion::common::DFSchema;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::simplify::SimplifyContext;
-use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Volatility};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
@@ -38,6 +40,50 @@ pub fn expression(state: &SessionState, text: &str, schema: &DFSchema) -> Result
     evaluable(state, planned(state, text, schema)?, schema)
 }
 
+/// An expression of a query over rows of a schema, ready to be evaluated at any time, and what it gives; `None` if that
+/// depends on more than the row.
+///
+/// # Errors
+/// When it is none.
+pub fn lasting(
+    state: &SessionState,
+    expr: &ast::Expr,
+    schema: &DFSchema,
+) -> Result<Option<(Arc<dyn PhysicalExpr>, FieldRef)>> {
+    let mut query = parse_query("SELECT 1")?;
+    if let ast::SetExpr::Select(select) = query.body.as_mut() {
+        select.projection = vec![ast::SelectItem::UnnamedExpr(expr.clone())];
+    }
+    let planned = projection(state, query, schema)?;
+    let is_lasting = match &planned {
+        LogicalPlan::Projection(projection) => projection.expr.iter().all(|expr| !expr.is_volatile() && lasts(expr)),
+        _ => false,
+    };
+    if !is_lasting {
+        return Ok(None);
+    }
+    let field = Arc::clone(&planned.schema().fields()[0]);
+    Ok(Some((evaluable(state, planned, schema)?, field)))
+}
+
+/// Whether an expression calls functions alone whose results depend on nothing but their arguments.
+fn lasts(expr: &Expr) -> bool {
+    let depends = |expr: &Expr| match expr {
+        Expr::ScalarFunction(call) => call.func.signature().volatility != Volatility::Immutable,
+        Expr::AggregateFunction(_)
+        | Expr::WindowFunction(_)
+        | Expr::ScalarSubquery(_)
+        | Expr::InSubquery(_)
+        | Expr::Exists(_)
+        | Expr::Placeholder(_)
+        | Expr::OuterReferenceColumn(..)
+        | Expr::ScalarVariable(..)
+        | Expr::Unnest(_) => true,
+        _ => false,
+    };
+    expr.exists(|expr| Ok(depends(expr))).is_ok_and(|depends| !depends)
+}
+
 /// A column's DEFAULT, ready to be evaluated.
 ///
 /// # Errors
@@ -57,7 +103,12 @@ pub fn check_default(state: &SessionState, text: &str) -> Result<()> {
 
 /// The projection of an expression, with the meaning that it has in a query.
 fn planned(state: &SessionState, text: &str, schema: &DFSchema) -> Result<LogicalPlan> {
-    let mut statement = ast::Statement::Query(parse_query(&format!("SELECT {text}"))?);
+    projection(state, parse_query(&format!("SELECT {text}"))?, schema)
+}
+
+/// The same of a query that selects it from nowhere.
+fn projection(state: &SessionState, query: Box<ast::Query>, schema: &DFSchema) -> Result<LogicalPlan> {
+    let mut statement = ast::Statement::Query(query);
     refuse_foreign(&statement)?;
     super::rewrite(&mut statement, Relations::default(), session_time(state.config_options()))?;
     let ast::Statement::Query(query) = statement else { return Err(SqlError::internal("a query became none")) };

@@ -36,7 +36,7 @@ use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitorMut};
 
-pub use self::condition::{check_default, condition, default, expression, simplified};
+pub use self::condition::{check_default, condition, default, expression, lasting, simplified};
 pub use self::foreign::refuse_foreign;
 pub use self::once::mark;
 pub use self::operators::Operators;

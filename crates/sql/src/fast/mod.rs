@@ -37,10 +37,12 @@
 //! statement is compiled against a layout of its table; when that has changed, the caller is told so.
 
 mod compile;
+mod evaluated;
 mod plan;
 mod rules;
 mod run;
 
+pub use evaluated::Evaluator;
 pub use plan::FastPlan;
 pub use rules::RulePlanner;
 pub use run::{FastAnswer, RowSink, Runner};

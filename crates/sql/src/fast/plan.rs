@@ -11,12 +11,14 @@ use parking_lot::Mutex;
 use saki_base::stack::with_room;
 use saki_base::{DataType, TableId, Value};
 
+use super::evaluated::Evaluated;
 use super::rules::{KeptRules, RulePlanner, Rules};
 use crate::dml::Arbiter;
 use saki_catalog::{Catalog, EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
 use saki_context::values::condition::Alternatives;
 use saki_context::values::expr::Expr;
 use saki_context::values::range::Range;
+use saki_parameters::State;
 use saki_store::{Delta, Generation};
 
 /// Keys from which on a statement takes long.
@@ -43,7 +45,9 @@ pub struct FastPlan {
     /// Types of the parameters, by number.
     pub parameters: Vec<arrow_schema::DataType>,
     /// What is worked out of each row that is given: columns behind those of the tables.
-    pub(super) computed: Vec<Expr>,
+    pub(super) computed: Vec<Computed>,
+    /// The session's parameters that this depends on, if the planner has been asked.
+    pub(super) state: Option<Arc<State>>,
     /// Columns that a change says of its rows; `None`: it only counts them.
     pub(super) returning: Option<Vec<usize>>,
     /// Columns of the answer, in order: name and type; none for changes that only count.
@@ -80,6 +84,13 @@ impl Definition {
         let is_same = table.delta == self.delta && table.columns.iter().map(|column| &column.name).eq(&self.columns);
         is_same.then_some((table, Arc::clone(generation.delta(table)?)))
     }
+}
+
+/// What is worked out of a row.
+#[derive(Debug)]
+pub enum Computed {
+    Own(Expr),
+    Planned(Evaluated),
 }
 
 /// What it does.
@@ -266,6 +277,11 @@ impl Source {
 }
 
 impl FastPlan {
+    /// Whether it means the same to a session with these parameters.
+    pub(super) fn is_for(&self, state: &Arc<State>) -> bool {
+        self.state.as_ref().is_none_or(|of| Arc::ptr_eq(of, state))
+    }
+
     /// Its command.
     pub fn verb(&self) -> &'static str {
         match self.operation {

@@ -1,11 +1,10 @@
 //! Changes.
 
-use arrow_schema::DataType as Arrow;
 use datafusion::sql::sqlparser::ast::{self, AssignmentTarget, FromTable, SetExpr, TableObject};
 use saki_base::Value;
 
 use super::super::plan::{Conflict, FastPlan, Insert, Operation};
-use super::compiler::Compiler;
+use super::compiler::{Compiler, With};
 use super::expr::is_integer;
 use crate::dml::OnConflict;
 use saki_catalog::{Catalog, Table};
@@ -17,7 +16,7 @@ use saki_postgres::statement::{name_of, object_name};
 /// Rows of an INSERT at most: more are better written together.
 const ROWS_MAX: usize = 100;
 
-pub fn compile_update(update: &ast::Update, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
+pub fn compile_update(update: &ast::Update, catalog: &Catalog, with: With<'_>) -> Option<FastPlan> {
     let is_plain = update.from.is_none()
         && update.or.is_none()
         && update.output.is_none()
@@ -26,7 +25,7 @@ pub fn compile_update(update: &ast::Update, catalog: &Catalog, stated: &[Option<
     if !is_plain {
         return None;
     }
-    let mut compiler = Compiler::new(catalog, &update.table, stated)?;
+    let mut compiler = Compiler::new(catalog, &update.table, with)?;
     let mut assigned: Vec<(usize, Expr)> = Vec::new();
     for assignment in &update.assignments {
         let AssignmentTarget::ColumnName(name) = &assignment.target else { return None };
@@ -47,7 +46,7 @@ pub fn has_unique_index_on(table: &Table, assigned: &[(usize, Expr)]) -> bool {
     table.indexes.iter().any(|index| index.unique && index.columns.iter().any(|c| is_assigned(c.column)))
 }
 
-pub fn compile_delete(delete: &ast::Delete, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
+pub fn compile_delete(delete: &ast::Delete, catalog: &Catalog, with: With<'_>) -> Option<FastPlan> {
     let is_plain = delete.tables.is_empty()
         && delete.using.is_none()
         && delete.output.is_none()
@@ -58,19 +57,19 @@ pub fn compile_delete(delete: &ast::Delete, catalog: &Catalog, stated: &[Option<
     if !is_plain {
         return None;
     }
-    let mut compiler = Compiler::new(catalog, from, stated)?;
+    let mut compiler = Compiler::new(catalog, from, with)?;
     let source = compiler.source(delete.selection.as_ref()?)?;
     compiler.finish_change(Operation::Delete(source), delete.returning.as_ref())
 }
 
-pub fn compile_insert(insert: &ast::Insert, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
+pub fn compile_insert(insert: &ast::Insert, catalog: &Catalog, with: With<'_>) -> Option<FastPlan> {
     let TableObject::TableName(name) = &insert.table else { return None };
     let query = insert.source.as_ref()?;
     let SetExpr::Values(values) = query.body.as_ref() else { return None };
     if !is_plain(insert) || query.with.is_some() || query.order_by.is_some() || query.limit_clause.is_some() {
         return None;
     }
-    let mut compiler = Compiler::of_table(catalog, name, None, stated)?;
+    let mut compiler = Compiler::of_table(catalog, name, None, with)?;
     if let Some(alias) = &insert.table_alias {
         compiler.relations[0].alias = name_of(&alias.alias);
     }

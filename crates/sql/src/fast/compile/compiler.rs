@@ -8,10 +8,10 @@ use datafusion::sql::sqlparser::ast::{self, TableFactor, TableWithJoins};
 use parking_lot::Mutex;
 use saki_base::DataType;
 
-use super::super::plan::{Definition, FastPlan, Operation};
+use super::super::evaluated::{Evaluator, Named};
+use super::super::plan::{Computed, Definition, FastPlan, Operation};
 use saki_catalog::{Catalog, Table};
 use saki_context::planner::Described;
-use saki_context::values::expr::Expr;
 use saki_postgres::dialect::UNNAMED;
 use saki_postgres::statement::{name_of, object_name};
 
@@ -26,6 +26,9 @@ pub struct Relation<'t> {
     pub is_inner: bool,
 }
 
+/// Types of parameters that a client has stated, and what plans expressions.
+pub type With<'t> = (&'t [Option<Arrow>], Evaluator<'t>);
+
 /// A statement being compiled: its tables, and the types of the parameters met so far.
 pub struct Compiler<'t> {
     /// Which it changes, or reads first.
@@ -35,7 +38,9 @@ pub struct Compiler<'t> {
     pub stated: &'t [Option<Arrow>],
     pub parameters: Vec<Option<Arrow>>,
     /// What is worked out of each row, and its type: columns behind those of all tables, which are known by then.
-    pub computed: Vec<(Expr, DataType)>,
+    pub computed: Vec<(Computed, DataType)>,
+    /// Plans what is not recognised of that.
+    pub evaluator: Evaluator<'t>,
     /// The columns that subqueries among what is selected give, in order.
     pub scalars: Vec<usize>,
     /// By number, the table of the subquery whose expressions are being read.
@@ -45,12 +50,12 @@ pub struct Compiler<'t> {
 }
 
 impl<'t> Compiler<'t> {
-    pub fn new(catalog: &'t Catalog, relation: &TableWithJoins, stated: &'t [Option<Arrow>]) -> Option<Self> {
+    pub fn new(catalog: &'t Catalog, relation: &TableWithJoins, with: With<'t>) -> Option<Self> {
         if !relation.joins.is_empty() {
             return None;
         }
         let (name, alias) = named_table(&relation.relation)?;
-        Self::of_table(catalog, name, alias, stated)
+        Self::of_table(catalog, name, alias, with)
     }
 
     /// Of a table by its name.
@@ -58,7 +63,7 @@ impl<'t> Compiler<'t> {
         catalog: &'t Catalog,
         name: &ast::ObjectName,
         alias: Option<&ast::TableAlias>,
-        stated: &'t [Option<Arrow>],
+        (stated, evaluator): With<'t>,
     ) -> Option<Self> {
         let table = catalog.get(&object_name(name).ok()?.0)?;
         let mut compiler = Self {
@@ -67,6 +72,7 @@ impl<'t> Compiler<'t> {
             stated,
             parameters: Vec::new(),
             computed: Vec::new(),
+            evaluator,
             scalars: Vec::new(),
             scope: None,
             has_excluded: false,
@@ -115,6 +121,7 @@ impl<'t> Compiler<'t> {
         if self.stated.len() > parameters.len() {
             return None;
         }
+        let is_planned = self.computed.iter().any(|(computed, _)| matches!(computed, Computed::Planned(_)));
         Some(FastPlan {
             table: Definition::of(self.table),
             free_in: AtomicU64::new(0),
@@ -124,7 +131,8 @@ impl<'t> Compiler<'t> {
             left_out: AtomicU32::new(0),
             operation,
             parameters,
-            computed: self.computed.into_iter().map(|(expr, _)| expr).collect(),
+            state: is_planned.then(|| Arc::clone(self.evaluator.state)),
+            computed: self.computed.into_iter().map(|(computed, _)| computed).collect(),
             returning,
             output,
             schema,
@@ -148,6 +156,19 @@ impl<'t> Compiler<'t> {
         let mut found = self.visible().filter(is_asked).filter_map(place);
         // What two tables have is ambiguous, which the planner says.
         own.or_else(|| found.next().filter(|_| found.next().is_none()))
+    }
+
+    /// A column of the answer that the planner works out of each row.
+    pub fn evaluated(&mut self, expr: &ast::Expr) -> Option<usize> {
+        let named = self.visible().map(|relation| Named {
+            alias: &relation.alias,
+            first: relation.first,
+            columns: relation.table.visible(),
+        });
+        let evaluated = self.evaluator.plan(expr, named)?;
+        let data_type = evaluated.data_type();
+        self.computed.push((Computed::Planned(evaluated), data_type));
+        Some(self.width() + self.computed.len() - 1)
     }
 
     /// The tables of FROM.

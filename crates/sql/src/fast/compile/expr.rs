@@ -5,6 +5,7 @@ use datafusion::sql::sqlparser::ast::{self, BinaryOperator, UnaryOperator};
 use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{DataType, Value};
 
+use super::super::plan::Computed;
 use super::compiler::Compiler;
 use saki_context::values::condition::Values;
 use saki_context::values::expr::{Expr, Operator, scale_of};
@@ -29,7 +30,7 @@ impl Compiler<'_> {
         if !is_integer(data_type) {
             return None;
         }
-        self.computed.push((expr, data_type));
+        self.computed.push((Computed::Own(expr), data_type));
         Some(self.width() + self.computed.len() - 1)
     }
 

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use arrow_schema::DataType as Arrow;
 use datafusion::sql::sqlparser::ast::{self, JoinConstraint, JoinOperator, TableWithJoins};
 
 use super::super::plan::{Definition, Kind, Lookup, Source, Tree};
-use super::compiler::{Compiler, named_table};
+use super::compiler::{Compiler, With, named_table};
 use super::condition::{Asked, fit, trees};
 use saki_catalog::Catalog;
 use saki_context::values::condition::{Alternatives, Condition, Test, Values};
@@ -56,14 +55,10 @@ impl Clause {
 
 impl<'t> Compiler<'t> {
     /// Of the tables of FROM, and what joins them.
-    pub fn of_from<'a>(
-        catalog: &'t Catalog,
-        from: &'a [TableWithJoins],
-        stated: &'t [Option<Arrow>],
-    ) -> Option<(Self, Joins<'a>)> {
+    pub fn of_from<'a>(catalog: &'t Catalog, from: &'a [TableWithJoins], with: With<'t>) -> Option<(Self, Joins<'a>)> {
         let [first, others @ ..] = from else { return None };
         let (name, alias) = named_table(&first.relation)?;
-        let (mut compiler, mut joins) = (Self::of_table(catalog, name, alias, stated)?, Joins::default());
+        let (mut compiler, mut joins) = (Self::of_table(catalog, name, alias, with)?, Joins::default());
         compiler.join(catalog, first, &mut joins)?;
         for other in others {
             let (name, alias) = named_table(&other.relation)?;

@@ -1,6 +1,5 @@
 //! Queries.
 
-use arrow_schema::DataType as Arrow;
 use datafusion::sql::sqlparser::ast::{
     self, Distinct, FunctionArg, FunctionArgExpr, GroupByExpr, LimitClause, OrderByKind, SelectItem,
     SelectItemQualifiedWildcardKind, SetExpr,
@@ -8,12 +7,13 @@ use datafusion::sql::sqlparser::ast::{
 use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{DataType, Value};
 
-use super::super::plan::{Aggregate, FastPlan, Item, Operation, Query, Shape};
-use super::compiler::{Compiler, Relation};
+use super::super::plan::{Aggregate, Computed, FastPlan, Item, Operation, Query, Shape};
+use super::compiler::{Compiler, Relation, With};
 use super::condition::Asked;
 use super::join::{Found, Joins};
 use saki_catalog::Catalog;
 use saki_context::values::expr::{Expr, scale_of};
+use saki_postgres::dialect::{UNNAMED, called};
 use saki_postgres::statement::name_of;
 
 /// Columns of an answer, and which of the table they are.
@@ -32,7 +32,7 @@ impl Cut {
     }
 }
 
-pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) -> Option<FastPlan> {
+pub fn compile(query: &ast::Query, catalog: &Catalog, with: With<'_>) -> Option<FastPlan> {
     let SetExpr::Select(select) = query.body.as_ref() else { return None };
     if !is_plain(query) || !is_plain_select(select) {
         return None;
@@ -42,7 +42,7 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, stated: &[Option<Arrow>]) 
         Some(Distinct::Distinct) => true,
         Some(_) => return None,
     };
-    let (mut compiler, mut joins) = Compiler::of_from(catalog, &select.from, stated)?;
+    let (mut compiler, mut joins) = Compiler::of_from(catalog, &select.from, with)?;
     let selection = match &select.selection {
         Some(selection) => compiler.subqueries(catalog, selection, &mut joins)?,
         None => None,
@@ -133,11 +133,14 @@ impl Compiler<'_> {
             let column = scalars.next()?;
             let data_type = self.type_of(column);
             // Of no table, for those who ask where it is from.
-            self.computed.push((Expr::Column(column, scale_of(data_type)), data_type));
+            self.computed.push((Computed::Own(Expr::Column(column, scale_of(data_type))), data_type));
             return Some((self.name_of(column), self.width() + self.computed.len() - 1));
         }
-        let column = self.column(expr).or_else(|| self.compute(expr))?;
-        Some((self.name_of(column), column))
+        if let Some(column) = self.column(expr).or_else(|| self.compute(expr)) {
+            return Some((self.name_of(column), column));
+        }
+        let column = self.evaluated(expr)?;
+        Some((called(expr).unwrap_or_else(|| UNNAMED.to_owned()), column))
     }
 
     fn all(&self) -> impl Iterator<Item = (String, usize)> {

@@ -20,6 +20,7 @@ use self::rows::Running;
 use self::sink::Kept;
 pub use self::sink::RowSink;
 use self::stopped::Stopped;
+use super::evaluated::Evaluator;
 use super::plan::{FastPlan, Lookup};
 use super::rules::{RulePlanner, Rules};
 use saki_catalog::{Result, RoleId, Table};
@@ -127,7 +128,8 @@ impl Runner<'_> {
         sink.clear();
         let outlives = transactions.outlives_statement();
         let writes = plan.is_change() || plan.holds_rows() && outlives;
-        if !self.takes(transactions, (writes, outlives)) || plan.is_left_out() {
+        let is_meant = plan.is_for(&self.rules.parameters.state());
+        if !is_meant || !self.takes(transactions, (writes, outlives)) || plan.is_left_out() {
             return Ok(Attempt::Ordinary);
         }
         let Some(generation) = transactions.try_begin_statement(self.db)? else {
@@ -336,7 +338,9 @@ impl Runner<'_> {
             return Ok(None);
         }
         let Ok(newest) = self.transactions.newest() else { return Ok(None) };
-        let Some(plan) = FastPlan::compile(statement, &newest.catalog, &[]) else { return Ok(None) };
+        let state = self.rules.parameters.state();
+        let evaluator = Evaluator { planner: self.rules.planner, state: &state };
+        let Some(plan) = FastPlan::compile(statement, &newest.catalog, (&[], evaluator)) else { return Ok(None) };
         if !plan.parameters.is_empty() {
             return Ok(None);
         }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
-use saki_base::ValueRef;
+use saki_base::{Value, ValueRef};
 use saki_mvcc::Transaction;
 
-use super::super::plan::{Source, Tree};
+use super::super::plan::{Computed, Source, Tree};
 use super::super::rules::Rules;
 use super::find::{Finder, Relation};
 use super::stopped::{Entry, Stopped};
@@ -14,7 +14,7 @@ use saki_catalog::{EntryDecoder, EntryLayout, Result, Table};
 use saki_context::database::Database;
 use saki_context::transaction::{Deferring, Waiting};
 use saki_context::values::condition::Filter;
-use saki_context::values::expr::{Expr, Inputs};
+use saki_context::values::expr::Inputs;
 use saki_context::values::range::keys;
 use saki_store::{Delta, Generation, Missed, Point, Wanted};
 
@@ -28,7 +28,7 @@ pub struct Running<'r> {
     /// The tables of its lookups.
     pub joined: &'r [Relation<'r>],
     /// What is worked out of each row that it gives.
-    pub computed: &'r [Expr],
+    pub computed: &'r [Computed],
     /// For what it changes.
     pub rules: &'r Rules,
     pub parameters: &'r [ScalarValue],
@@ -89,9 +89,17 @@ impl Running<'_> {
         if self.computed.is_empty() {
             return Ok(show(values));
         }
-        let (mut row, inputs) = (values[..width].to_vec(), self.inputs_over(values));
-        for expr in self.computed {
-            row.push(expr.value(&inputs)?.value);
+        let planned = self.computed.iter().filter_map(|computed| match computed {
+            Computed::Planned(evaluated) => Some(evaluated.value(values).ok_or(Stopped::Ordinary)),
+            Computed::Own(_) => None,
+        });
+        let planned = planned.collect::<Result<Vec<_>, _>>()?;
+        let (mut row, inputs, mut planned) = (values[..width].to_vec(), self.inputs_over(values), planned.iter());
+        for computed in self.computed {
+            row.push(match computed {
+                Computed::Own(expr) => expr.value(&inputs)?.value,
+                Computed::Planned(_) => planned.next().map_or(ValueRef::Null, Value::as_ref),
+            });
         }
         Ok(show(&row))
     }
