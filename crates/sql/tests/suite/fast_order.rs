@@ -59,6 +59,16 @@ fn pairs(random: &mut Random) -> Vec<(String, String)> {
             pairs.push((statement(&condition), statement(&planned)));
         }
     }
+    let worked_out =
+        "upper(s), coalesce(n, 0) * 2, f * 2, CASE WHEN n < 20 THEN s ELSE 'much' END, n::text, s LIKE 's1%'";
+    for (from, order) in [("", "id"), ("", "n DESC, id DESC"), (" JOIN t AS u ON u.id = t.n", "t.id")] {
+        let worked_out = if from.is_empty() { worked_out } else { "lower(u.s) || t.id, greatest(t.n, u.n), t.f - u.f" };
+        let statement = |condition: &str| {
+            format!("SELECT t.id, {worked_out} FROM t{from} WHERE {condition} ORDER BY {order} LIMIT {limit}")
+        };
+        let of = if from.is_empty() { "id" } else { "t.id" };
+        pairs.push((statement(&format!("{of} >= {low}")), statement(&format!("{of} + 0 >= {low}"))));
+    }
     for aggregate in ["min", "max"] {
         for column in ["id", "n"] {
             for (condition, planned) in [
@@ -136,6 +146,9 @@ async fn orders_that_keys_have_are_compiled() {
         "SELECT * FROM t WHERE f > 1.5 ORDER BY f LIMIT 5",
         "SELECT * FROM t WHERE n > 5 ORDER BY n LIMIT 5",
         "SELECT * FROM t JOIN t AS u ON u.id = t.d ORDER BY t.n LIMIT 5",
+        "SELECT upper(s), n * 1.5, d IS NULL FROM t ORDER BY id DESC LIMIT 5",
+        "SELECT coalesce(t.s, u.s) FROM t JOIN t AS u ON u.id = t.d WHERE t.id = 5",
+        "UPDATE t SET n = 5 WHERE id = 5 RETURNING lower(s), n / 2",
         "SELECT min(n) FROM t",
         "SELECT max(id) FROM t WHERE d = 5",
         "SELECT coalesce(max(n), 0) FROM t",
@@ -154,6 +167,10 @@ async fn orders_that_keys_have_are_compiled() {
         "SELECT min(d) FROM t",
         "SELECT min(n), max(n) FROM t",
         "SELECT count(*) FROM t",
+        "SELECT random(), upper(s) FROM t ORDER BY id LIMIT 5",
+        "SELECT now() - interval '1 day', repeat(s, 1000000000) FROM t WHERE id = 5",
+        "SELECT upper((SELECT 's')) FROM t WHERE id = 5",
+        "SELECT upper($1) FROM t WHERE id = 5",
     ] {
         assert!(!is_compiled(sql), "{sql}");
     }
