@@ -93,6 +93,7 @@ async fn one_plan_runs_in_many_sessions_at_once() {
     let tasks: Vec<_> = (0..8)
         .map(|_| {
             let session = Session::new(&database);
+            session.set("compiled", "off").unwrap();
             tokio::spawn(async move { repeated(&session, JOIN, 10).await.0 })
         })
         .collect();
