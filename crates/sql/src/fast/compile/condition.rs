@@ -38,8 +38,19 @@ pub type Choice = ((bool, bool, usize, bool), Source, bool);
 pub struct Asked<'o> {
     /// Columns, and whether they descend.
     pub order: &'o [(usize, bool)],
-    /// Whether only the first ones are: a tree is read from its end then, if no condition says where in it they are.
-    pub is_few: bool,
+    pub reach: Reach,
+}
+
+/// Which trees are read if no condition says where in them the rows are.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// None: rows that are changed or held. Whoever meets another's begins anew, and of many always meets some.
+    #[default]
+    Bounded,
+    /// Those of a small table.
+    Small,
+    /// Any, from its end: only the first rows in its order are asked for.
+    First,
 }
 
 impl Compiler<'_> {
@@ -57,8 +68,9 @@ impl Compiler<'_> {
         };
         let bounded = choices().filter(|(_, source, _)| source.ranges.iter().all(Range::is_bounded));
         let best = bounded.reduce(|best, choice| if choice.0 > best.0 { choice } else { best });
-        let is_small = relation.table.root.entries <= ENTRIES_FEW;
-        best.or_else(|| choices().find(|(.., is_ordered)| *is_ordered).filter(|_| asked.is_few || is_small))
+        let is_small = asked.reach != Reach::Bounded && relation.table.root.entries <= ENTRIES_FEW;
+        let is_few = asked.reach == Reach::First;
+        best.or_else(|| choices().find(|(.., is_ordered)| *is_ordered).filter(|_| is_few || is_small))
             .or_else(|| choices().next().filter(|_| is_small))
     }
 
@@ -68,7 +80,7 @@ impl Compiler<'_> {
         let relation = &self.relations[0];
         let mut choices = trees(relation.table)
             .filter_map(|(tree, layout)| choice(relation, (tree, &layout), alternatives, asked.order));
-        choices.find(|(.., is_ordered)| *is_ordered && asked.is_few).map(|(_, source, _)| source)
+        choices.find(|(.., is_ordered)| *is_ordered && asked.reach == Reach::First).map(|(_, source, _)| source)
     }
 
     /// A condition as alternatives of conditions on single columns.

@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{self, JoinConstraint, JoinOperator, TableW
 
 use super::super::plan::{Definition, Kind, Lookup, Source, Tree};
 use super::compiler::{Compiler, With, named_table};
-use super::condition::{Asked, fit, trees};
+use super::condition::{Asked, Reach, fit, trees};
 use saki_catalog::Catalog;
 use saki_context::values::condition::{Alternatives, Condition, Test, Values};
 use saki_context::values::expr::{Expr, scale_of};
@@ -136,14 +136,14 @@ impl<'t> Compiler<'t> {
     /// greatest: in a tree that is in its order.
     pub fn found_first(&mut self, selection: Option<&ast::Expr>, column: usize, is_greatest: bool) -> Option<Found> {
         let alternatives = self.with_value_of(selection, column)?;
-        let asked = Asked { order: &[(column, is_greatest)], is_few: true };
+        let asked = Asked { order: &[(column, is_greatest)], reach: Reach::First };
         self.found_in_one(&alternatives, asked).filter(|found| found.is_ordered)
     }
 
     /// The same, if conditions that say where the rows are have to be tested for that.
     pub fn in_order_of(&mut self, selection: Option<&ast::Expr>, column: usize, is_greatest: bool) -> Option<Source> {
         let alternatives = self.with_value_of(selection, column)?;
-        self.in_order(&alternatives, Asked { order: &[(column, is_greatest)], is_few: true })
+        self.in_order(&alternatives, Asked { order: &[(column, is_greatest)], reach: Reach::First })
     }
 
     /// What rows of the only table meet that have a value of a column.

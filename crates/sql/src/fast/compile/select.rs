@@ -9,7 +9,7 @@ use saki_base::{DataType, Value};
 
 use super::super::plan::{Aggregate, Computed, FastPlan, Item, Operation, Query, Shape};
 use super::compiler::{Compiler, Relation, With};
-use super::condition::Asked;
+use super::condition::{Asked, Reach};
 use super::join::{Found, Joins};
 use saki_catalog::Catalog;
 use saki_context::values::expr::{Expr, scale_of};
@@ -64,8 +64,12 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, with: With<'_>) -> Option<
     if holds && (cut.is_some() || is_distinct || compiler.relations.len() > 1) {
         return None;
     }
-    let is_few = cut.limit.is_some() && !is_distinct && !holds;
-    let found = compiler.found(&joins, selection, Asked { order: &order, is_few })?;
+    let reach = match cut.limit.is_some() && !is_distinct {
+        _ if holds => Reach::Bounded,
+        true => Reach::First,
+        false => Reach::Small,
+    };
+    let found = compiler.found(&joins, selection, Asked { order: &order, reach })?;
     let output = compiler.output(&columns);
     let columns: Vec<usize> = columns.into_iter().map(|(_, column)| column).collect();
     let is_shown = |(column, _): &(usize, bool)| columns.contains(column);
@@ -191,7 +195,7 @@ impl Compiler<'_> {
             let shape = Shape::Extreme { column: *column, otherwise: otherwise.clone() };
             return self.finish_query(found, shape, Cut::default(), false, output);
         }
-        let mut found = self.found(joins, selection, Asked::default())?;
+        let mut found = self.found(joins, selection, Asked { reach: Reach::Small, ..Asked::default() })?;
         if let [(Aggregate::Min(column) | Aggregate::Max(column), _)] = &aggregates[..] {
             let is_greatest = matches!(aggregates[0].0, Aggregate::Max(_));
             found.spare = self.in_order_of(selection, *column, is_greatest);
@@ -236,7 +240,7 @@ impl Compiler<'_> {
             return None;
         }
         let cut = self.cut(query.limit_clause.as_ref())?;
-        let found = self.found(joins, selection, Asked::default())?;
+        let found = self.found(joins, selection, Asked { reach: Reach::Small, ..Asked::default() })?;
         self.finish_query(found, Shape::Groups { by, items, order }, cut, false, output)
     }
 
