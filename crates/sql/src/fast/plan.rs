@@ -325,16 +325,6 @@ impl FastPlan {
         format!("Compiled, as long as it takes few rows: {source}{lookups}")
     }
 
-    /// Whether it is about one row at most.
-    pub(super) fn is_single(&self) -> bool {
-        match &self.operation {
-            Operation::Query(Query { source, .. }) | Operation::Update { source, .. } | Operation::Delete(source) => {
-                source.is_single()
-            }
-            Operation::Insert(insert) => insert.rows.len() == 1,
-        }
-    }
-
     /// Whether it takes long with these values, since they are so many keys: others who wait for the same thread would
     /// notice.
     pub fn is_long(&self, values: &[ScalarValue]) -> bool {

@@ -33,8 +33,6 @@ use saki_store::{Delta, Generation, Missed, Missing};
 
 /// How often a statement has something read before it goes the ordinary way.
 const READS_MAX: u32 = 16;
-/// How often a statement about several rows begins anew, since another's was among them.
-const CONFLICTS_MAX: u32 = 16;
 
 /// What became of a fast statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,7 +77,7 @@ impl Runner<'_> {
         values: &[ScalarValue],
         sink: &mut (dyn RowSink + Send),
     ) -> Result<FastAnswer> {
-        let (mut reads, mut conflicts, mut drawn) = (0, 0, None);
+        let (mut reads, mut drawn) = (0, None);
         loop {
             let attempt = {
                 let Ok(mut transactions) = self.transactions.try_lock() else { return Ok(FastAnswer::Ordinary) };
@@ -95,17 +93,8 @@ impl Runner<'_> {
                     return Ok(FastAnswer::Done(rows));
                 }
                 Attempt::Ordinary => return Ok(FastAnswer::Ordinary),
-                // With a plan it keeps the rows that it has, while it waits for the next.
-                Attempt::Conflict(_) if conflicts == CONFLICTS_MAX && !plan.is_single() => {
-                    return Ok(FastAnswer::Ordinary);
-                }
-                Attempt::Conflict(holder) => {
-                    conflicts += 1;
-                    match holder {
-                        Some(holder) => self.transactions.wait_for(holder).await?,
-                        None => tokio::task::yield_now().await,
-                    }
-                }
+                Attempt::Conflict(Some(holder)) => self.transactions.wait_for(holder).await?,
+                Attempt::Conflict(None) => tokio::task::yield_now().await,
                 Attempt::Committing => self.db.instants.calm().await,
                 // Too much, or pushed out of memory again at once.
                 Attempt::Read(..) if reads == READS_MAX => {
