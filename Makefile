@@ -108,7 +108,8 @@ clients: setup build-all
 	tools/clients/crash --small --checkpoints --alterations --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/crash --small --checkpoints --by term --saki $(SAKI) --data $(DATA)/clients
 	tools/clients/moments --small --saki $(SAKI) --data $(DATA)/clients
-	python3 tools/clients/attack --only '^300|^60 doubling|^repeat' --saki $(SAKI) --data $(DATA)/clients
+	# Three hundred AT TIME ZONE are planned for ten seconds by a program that is not optimised, and half a deadline.
+	python3 tools/clients/attack --only '^300 of (?!AT TIME)|^60 doubling|^repeat' --saki $(SAKI) --data $(DATA)/clients
 
 # Statements and messages that are made to end the server, all of them: about ten minutes.
 attack: setup

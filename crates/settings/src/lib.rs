@@ -135,7 +135,7 @@ settings! {
     execution: VisitOrder = DEFAULTS.order, EXECUTION, "In which order pages are visited";
     max_in_flight: u32 = DEFAULTS.max_in_flight, CountOrUnlimited("page requests"), "Page requests in flight at most";
     index_join: IndexJoin = IndexJoin::Auto, INDEX_JOIN, "When lookups in an index take the place of a hash join";
-    access_path: AccessPath = AccessPath::Auto, ACCESS_PATH, "How plans read tables; but for auto all statements have one";
+    access_path: AccessPath = AccessPath::Auto, ACCESS_PATH, "How plans read tables; nothing is compiled unless auto";
     join_order: JoinOrder = JoinOrder::Auto, JOIN_ORDER, "Whether inner joins are put into the cheapest order";
     memory: usize = DEFAULTS.memory_bytes, Size("64MB"), "Bytes that a pipeline's rows and results in flight may take";
     partitions: usize = DEFAULTS.partitions, Number(1..=1024), "Parts of a query that run side by side";

@@ -1,8 +1,8 @@
 //! Expressions of an answer that the planner works out, row by row, where the rows are found without its plan.
 //!
-//! They are those that call a few well-known functions of the row alone; their meaning is the planner's, as it analyses
-//! them as any query's. What they are for some row may be an error: the statement goes the ordinary way then, where that
-//! is said.
+//! They are those that call a few well-known functions of the row alone; their meaning is the planner's, which analyses
+//! them as any query's. What they are for some row may be an error: the statement goes the ordinary way then, where
+//! that is said.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use saki_base::{Column, DataType, Value, ValueRef};
 use saki_catalog::ColumnReader;
 use saki_catalog::convert::array_of;
 use saki_context::planner::Planner;
-use saki_parameters::State;
+use saki_parameters::Parameters;
 use saki_postgres::dialect::lasting;
 use saki_postgres::statement::walk::walk_expressions;
 
@@ -76,8 +76,8 @@ pub struct Evaluated {
 #[derive(Clone, Copy)]
 pub struct Evaluator<'s> {
     pub planner: &'s Planner,
-    /// The session's parameters, which what is planned depends on.
-    pub state: &'s Arc<State>,
+    /// The session's, which what is planned depends on.
+    pub parameters: &'s Parameters,
 }
 
 /// A table whose columns an expression may name: what it is called, and from where on its columns are the statement's.

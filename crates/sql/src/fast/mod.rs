@@ -21,8 +21,8 @@
 //! row's columns, with the types that PostgreSQL gives them. `INSERT INTO t … VALUES (…)` of a hundred rows at most
 //! looks their keys up and writes; columns without a value have their defaults, where these are literals, `now()` or
 //! `nextval`. With ON CONFLICT it keeps or changes rows that are there. SELECT and RETURNING give columns of rows,
-//! what is worked out of their integers, and what the planner works out of well-known functions of a row (`evaluated`); a statement that begins anew, since another was in the way, gives all of them
-//! anew.
+//! what is worked out of their integers, and what the planner works out of well-known functions of a row (`evaluated`);
+//! a statement that begins anew, since another was in the way, gives all of them anew.
 //!
 //! What only asks for the first rows reads a tree from its end, in the tree's order, even if no condition says where in
 //! it they are; so do `min` and `max`. How many entries a filter or a join leaves of them is not known: some are read,
@@ -42,7 +42,6 @@ mod plan;
 mod rules;
 mod run;
 
-pub use evaluated::Evaluator;
 pub use plan::FastPlan;
 pub use rules::RulePlanner;
 pub use run::{FastAnswer, RowSink, Runner};

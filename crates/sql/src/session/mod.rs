@@ -28,7 +28,7 @@ use futures::stream::BoxStream;
 use parking_lot::{Mutex, RwLock};
 
 use crate::copy::{self, CopyTarget};
-use crate::fast::{Evaluator, FastAnswer, FastPlan, RowSink, RulePlanner, Runner};
+use crate::fast::{FastAnswer, FastPlan, RowSink, RulePlanner, Runner};
 use crate::prepared::{self, Prepared};
 use saki_base::memory::Reservation;
 use saki_base::stack::WithRoom;
@@ -353,17 +353,13 @@ impl Session {
         let mut resolved = parsed.clone();
         let names = self.resolve(&mut resolved).ok()?;
         let Statement::Statement(statement) = &resolved.0 else { return None };
-        let state = self.parameters.state();
-        let evaluator = Evaluator { planner: &self.planner, state: &state };
-        Some((FastPlan::compile(statement, &generation.catalog, (declared, evaluator))?, names))
+        Some((FastPlan::compile(statement, &generation.catalog, (declared, self.runner().evaluator()))?, names))
     }
 
     /// How a statement runs that is compiled, for EXPLAIN.
     fn compiled_text(&self, statement: &ast::Statement) -> Option<String> {
-        let generation = self.compiles().then(|| self.newest())?;
-        let state = self.parameters.state();
-        let evaluator = Evaluator { planner: &self.planner, state: &state };
-        Some(FastPlan::compile(statement, &generation.catalog, (&[], evaluator))?.text(&generation.catalog))
+        let catalog = &self.compiles().then(|| self.newest())?.catalog;
+        Some(FastPlan::compile(statement, catalog, (&[], self.runner().evaluator()))?.text(catalog))
     }
 
     /// Whether statements are compiled now: they have no end of their own.

@@ -131,7 +131,7 @@ impl<'t> Compiler<'t> {
             left_out: AtomicU32::new(0),
             operation,
             parameters,
-            state: is_planned.then(|| Arc::clone(self.evaluator.state)),
+            state: is_planned.then(|| self.evaluator.parameters.state()),
             computed: self.computed.into_iter().map(|(computed, _)| computed).collect(),
             returning,
             output,

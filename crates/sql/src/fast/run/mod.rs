@@ -331,16 +331,20 @@ fn joined<'r>(plan: &'r FastPlan, others: &'r [Known<'r>]) -> Vec<Relation<'r>> 
     plan.lookups().iter().zip(others).map(relation).collect()
 }
 
-impl Runner<'_> {
+impl<'s> Runner<'s> {
+    /// What plans expressions of its statements.
+    pub fn evaluator(&self) -> Evaluator<'s> {
+        Evaluator { planner: self.rules.planner, parameters: self.rules.parameters }
+    }
+
     /// Runs a statement that was read just now, if it can be compiled.
     pub async fn execute_statement(&self, statement: &ast::Statement) -> Result<Option<StatementResult>> {
         if self.db.engine.get().is_none() {
             return Ok(None);
         }
         let Ok(newest) = self.transactions.newest() else { return Ok(None) };
-        let state = self.rules.parameters.state();
-        let evaluator = Evaluator { planner: self.rules.planner, state: &state };
-        let Some(plan) = FastPlan::compile(statement, &newest.catalog, (&[], evaluator)) else { return Ok(None) };
+        let with = (&[][..], self.evaluator());
+        let Some(plan) = FastPlan::compile(statement, &newest.catalog, with) else { return Ok(None) };
         if !plan.parameters.is_empty() {
             return Ok(None);
         }
