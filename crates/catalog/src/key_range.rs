@@ -426,9 +426,17 @@ mod tests {
     }
 
     #[test]
-    fn floats_are_not_bounded_by_their_encodings() {
+    fn both_zeros_of_floats_and_every_nan_are_one_key() {
         let table = Arc::new(table("t", vec![column("x", DataType::Float8, false)], vec![0]));
-        let zero = ColumnTest::new(0, Test::Compare(CompareOp::Equal, Value::Float8(0.0)));
-        assert!(bounds(&TableAccess::primary(&table), &[zero]).is_none());
+        let ranges = |op, value| {
+            let test = ColumnTest::new(0, Test::Compare(op, Value::Float8(value)));
+            let bounds = bounds(&TableAccess::primary(&table), &[test]).expect("bounded");
+            bounds.ranges.into_iter().map(|range| (range.low, range.high)).collect::<Vec<_>>()
+        };
+        assert_eq!(ranges(CompareOp::Equal, 0.0), ranges(CompareOp::Equal, -0.0));
+        assert_eq!(ranges(CompareOp::Equal, f64::NAN), ranges(CompareOp::Equal, -f64::NAN));
+        assert_eq!(ranges(CompareOp::Less, 0.0), ranges(CompareOp::Less, -0.0));
+        let [(_, end)] = &ranges(CompareOp::GreaterOrEqual, 0.0)[..] else { panic!("one range") };
+        assert!(end.is_none(), "what is no number is the greatest");
     }
 }
