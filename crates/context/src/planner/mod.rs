@@ -120,6 +120,9 @@ impl Planner {
     pub fn state(&self) -> SessionState {
         let mut state = self.context.state();
         state.config_mut().options_mut().extensions.insert(TimeOption(self.parameters.time()));
+        // Functions of an expression that is planned alone ask these.
+        let options = Arc::clone(state.config_options());
+        state.execution_props_mut().config_options = Some(options);
         state
     }
 

@@ -8,13 +8,19 @@ use saki_base::Random;
 use saki_sql::{Database, Pace, Session};
 
 use crate::fast_cold::{prepared, ran};
-use crate::support::{answer, create};
+use crate::support::{answer, create, refused};
 
 /// As a server opens it: compiled statements run.
 fn opened(directory: &Path) -> Arc<Database> {
     let database = create(directory);
     database.store().start_engine().unwrap();
     database
+}
+
+fn sorted(lines: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = lines.lines().collect();
+    lines.sort_unstable();
+    lines
 }
 
 const COLUMNS: &str = "id, n, f, s";
@@ -50,6 +56,8 @@ fn pairs(random: &mut Random) -> Vec<(String, String)> {
             (format!("WHERE n <= {low}"), format!("WHERE n + 0 <= {low}")),
             (format!("WHERE s = 's{}'", low % 9), format!("WHERE s || '' = 's{}'", low % 9)),
             (format!("WHERE n IS NOT NULL AND id > {n}"), format!("WHERE n + 0 IS NOT NULL AND id > {n}")),
+            ("WHERE s > 's3'".to_owned(), "WHERE s || '' > 's3'".to_owned()),
+            ("WHERE s <= 's3'".to_owned(), "WHERE s || '' <= 's3'".to_owned()),
             ("WHERE f = 0".to_owned(), "WHERE f + 0 = 0".to_owned()),
             ("WHERE f >= -0.5 AND f < 7.25".to_owned(), "WHERE f + 0 >= -0.5 AND f + 0 < 7.25".to_owned()),
         ] {
@@ -121,6 +129,14 @@ async fn the_first_rows_are_those_of_a_plan() {
         for (compiled, planned) in pairs(&mut random) {
             assert_eq!(answer(&session, &compiled).await, answer(&session, &planned).await, "own changes: {compiled}");
         }
+        for (condition, planned) in [("n <= 3", "n + 0 <= 3"), ("n > 48", "n + 0 > 48"), ("f = 0", "f + 0 = 0")] {
+            let found = answer(&session, &format!("SELECT id FROM t WHERE {planned}")).await;
+            for verb in ["UPDATE t SET s = s", "DELETE FROM t"] {
+                let sql = format!("{verb} WHERE {condition} RETURNING id");
+                assert!(session.prepare_fast(&sql, &[]).is_some(), "{sql}");
+                assert_eq!(sorted(&answer(&session, &sql).await), sorted(&found), "{sql}");
+            }
+        }
         session.execute("ROLLBACK").await.unwrap();
     }
 }
@@ -174,6 +190,70 @@ async fn orders_that_keys_have_are_compiled() {
     ] {
         assert!(!is_compiled(sql), "{sql}");
     }
+}
+
+/// Whoever reads the first row of an order has read that there is none before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn first_rows_that_two_transactions_read_and_go_before_are_refused_to_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let database = opened(directory.path());
+    let [one, other] = [(); 2].map(|()| Session::new(&database));
+    one.execute("CREATE TABLE t (id int PRIMARY KEY, n int)").await.unwrap();
+    one.execute("CREATE INDEX t_n ON t (n)").await.unwrap();
+    one.execute("INSERT INTO t SELECT i, i FROM generate_series(1, 5000) g(i)").await.unwrap();
+    for (round, has_delta) in [false, true, false, true].into_iter().enumerate() {
+        if !has_delta {
+            database.checkpoint(&Pace::full()).unwrap();
+        }
+        let id = 6000 + 10 * round;
+        for (place, sql) in [
+            "SELECT max(id) FROM t",
+            "SELECT id FROM t ORDER BY id DESC LIMIT 1",
+            "SELECT max(n) FROM t",
+            "SELECT id FROM t ORDER BY n DESC LIMIT 1",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            for session in [&one, &other] {
+                session.execute("BEGIN ISOLATION LEVEL SERIALIZABLE").await.unwrap();
+                let rows = ran(session, &prepared(session, sql)).await.unwrap();
+                assert!(rows.is_some(), "{sql} goes the ordinary way");
+            }
+            let id = id + 2 * place;
+            one.execute(&format!("INSERT INTO t VALUES ({id}, {id})")).await.unwrap();
+            let inserted = other.execute(&format!("INSERT INTO t VALUES ({0}, {0})", id + 1)).await;
+            one.execute("COMMIT").await.unwrap();
+            let committed = match inserted {
+                Ok(_) => other.execute("COMMIT").await.map(drop),
+                Err(error) => Err(error),
+            };
+            assert_eq!(committed.expect_err(sql).sqlstate(), "40001", "{sql}");
+            other.execute("ROLLBACK").await.unwrap();
+        }
+    }
+}
+
+/// What the planner has worked out for a compiled statement depends on the session's parameters.
+#[tokio::test(flavor = "multi_thread")]
+async fn expressions_follow_the_parameters_that_they_depend_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let session = Session::new(&opened(directory.path()));
+    session.execute("CREATE TABLE t (id int PRIMARY KEY, d date)").await.unwrap();
+    session.execute("INSERT INTO t VALUES (1, '2024-02-03')").await.unwrap();
+    let sql = "SELECT d::text FROM t WHERE id = 1";
+    let plan = prepared(&session, sql);
+    assert_eq!(ran(&session, &plan).await.unwrap(), Some(vec![r#"[Text("2024-02-03")]"#.to_owned()]));
+    session.execute("SET datestyle = 'German'").await.unwrap();
+    assert_eq!(ran(&session, &plan).await.unwrap(), None, "it was planned for others");
+    assert_eq!(answer(&session, sql).await, "03.02.2024");
+    let rows = ran(&session, &prepared(&session, sql)).await.unwrap();
+    assert_eq!(rows, Some(vec![r#"[Text("03.02.2024")]"#.to_owned()]));
+    // So do conditions of tables, which are planned alone as well.
+    session.execute("CREATE TABLE u (d date CHECK (d::text <> '03.02.2024'))").await.unwrap();
+    assert_eq!(refused(&session, "INSERT INTO u SELECT d FROM t").await, "23514");
+    session.execute("SET datestyle = 'ISO'").await.unwrap();
+    session.execute("INSERT INTO u SELECT d FROM t").await.unwrap();
 }
 
 /// What a condition says most by may be too much to be sorted, and the first rows in the order meet it soon.
