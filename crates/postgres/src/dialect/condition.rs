@@ -56,7 +56,7 @@ pub fn lasting(
     }
     let planned = projection(state, query, schema)?;
     let is_lasting = match &planned {
-        LogicalPlan::Projection(projection) => projection.expr.iter().all(|expr| !expr.is_volatile() && lasts(expr)),
+        LogicalPlan::Projection(projection) => projection.expr.iter().all(lasts),
         _ => false,
     };
     if !is_lasting {

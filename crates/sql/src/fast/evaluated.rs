@@ -12,6 +12,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{DataType as Arrow, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, TableReference};
+use datafusion::execution::context::SessionState;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column as Input;
 use datafusion::sql::sqlparser::ast;
@@ -80,6 +81,14 @@ pub struct Evaluator<'s> {
     pub parameters: &'s Parameters,
 }
 
+/// Rows that expressions are planned over.
+pub struct Rows {
+    planner: SessionState,
+    schema: DFSchema,
+    /// Which columns of the statement those of the schema are, and their types.
+    columns: Vec<(usize, DataType)>,
+}
+
 /// A table whose columns an expression may name: what it is called, and from where on its columns are the statement's.
 pub struct Named<'n> {
     pub alias: &'n str,
@@ -88,11 +97,8 @@ pub struct Named<'n> {
 }
 
 impl Evaluator<'_> {
-    /// Plans an expression over rows of tables; `None` if it has to be looked at in a plan.
-    pub fn plan<'n>(&self, expr: &ast::Expr, tables: impl Iterator<Item = Named<'n>>) -> Option<Evaluated> {
-        if !is_quick(expr) {
-            return None;
-        }
+    /// Rows of tables, to plan expressions over.
+    pub fn rows<'n>(&self, tables: impl Iterator<Item = Named<'n>>) -> Option<Rows> {
         let (mut fields, mut columns) = (Vec::new(), Vec::new());
         for table in tables {
             for (place, column) in table.columns.iter().enumerate() {
@@ -102,10 +108,17 @@ impl Evaluator<'_> {
             }
         }
         let schema = DFSchema::new_with_metadata(fields, HashMap::new()).ok()?;
-        let (expr, field) = lasting(&self.planner.state(), expr, &schema).ok()??;
+        Some(Rows { planner: self.planner.state(), schema, columns })
+    }
+}
+
+impl Rows {
+    /// Plans a quick expression; `None` if it has to be looked at in a plan.
+    pub fn plan(&self, expr: &ast::Expr) -> Option<Evaluated> {
+        let (expr, field) = lasting(&self.planner, expr, &self.schema).ok()??;
         // What clients are told of a described type is not said here.
         let data_type = field.metadata().is_empty().then(|| result_type(field.data_type()))??;
-        Evaluated::new(expr, &columns, &schema, data_type)
+        Evaluated::new(expr, &self.columns, &self.schema, data_type)
     }
 }
 
@@ -150,7 +163,7 @@ impl Evaluated {
 }
 
 /// Whether an expression is of parts that are known to be quick, and to say the same at any time.
-fn is_quick(expr: &ast::Expr) -> bool {
+pub fn is_quick(expr: &ast::Expr) -> bool {
     let visited = walk_expressions(expr, |part| {
         let is_known = match part {
             ast::Expr::Function(function) => {

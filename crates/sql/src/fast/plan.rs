@@ -18,7 +18,7 @@ use saki_catalog::{Catalog, EntryLayout, ObjectKind, Privilege, Privileges, Role
 use saki_context::values::condition::Alternatives;
 use saki_context::values::expr::Expr;
 use saki_context::values::range::Range;
-use saki_parameters::State;
+use saki_parameters::{Parameters, State};
 use saki_store::{Delta, Generation};
 
 /// Keys from which on a statement takes long.
@@ -278,8 +278,8 @@ impl Source {
 
 impl FastPlan {
     /// Whether it means the same to a session with these parameters.
-    pub(super) fn is_for(&self, state: &Arc<State>) -> bool {
-        self.state.as_ref().is_none_or(|of| Arc::ptr_eq(of, state))
+    pub(super) fn is_for(&self, parameters: &Parameters) -> bool {
+        self.state.as_ref().is_none_or(|of| Arc::ptr_eq(of, &parameters.state()))
     }
 
     /// Its command.

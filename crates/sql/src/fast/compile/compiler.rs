@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{self, TableFactor, TableWithJoins};
 use parking_lot::Mutex;
 use saki_base::DataType;
 
-use super::super::evaluated::{Evaluator, Named};
+use super::super::evaluated::{Evaluator, Named, Rows, is_quick};
 use super::super::plan::{Computed, Definition, FastPlan, Operation};
 use saki_catalog::{Catalog, Table};
 use saki_context::planner::Described;
@@ -40,7 +40,9 @@ pub struct Compiler<'t> {
     /// What is worked out of each row, and its type: columns behind those of all tables, which are known by then.
     pub computed: Vec<(Computed, DataType)>,
     /// Plans what is not recognised of that.
-    pub evaluator: Evaluator<'t>,
+    evaluator: Evaluator<'t>,
+    /// What that is planned over, once it has been.
+    rows: Option<Rows>,
     /// The columns that subqueries among what is selected give, in order.
     pub scalars: Vec<usize>,
     /// By number, the table of the subquery whose expressions are being read.
@@ -73,6 +75,7 @@ impl<'t> Compiler<'t> {
             parameters: Vec::new(),
             computed: Vec::new(),
             evaluator,
+            rows: None,
             scalars: Vec::new(),
             scope: None,
             has_excluded: false,
@@ -160,12 +163,18 @@ impl<'t> Compiler<'t> {
 
     /// A column of the answer that the planner works out of each row.
     pub fn evaluated(&mut self, expr: &ast::Expr) -> Option<usize> {
-        let named = self.visible().map(|relation| Named {
-            alias: &relation.alias,
-            first: relation.first,
-            columns: relation.table.visible(),
-        });
-        let evaluated = self.evaluator.plan(expr, named)?;
+        if !is_quick(expr) {
+            return None;
+        }
+        if self.rows.is_none() {
+            let named = self.visible().map(|relation| Named {
+                alias: &relation.alias,
+                first: relation.first,
+                columns: relation.table.visible(),
+            });
+            self.rows = self.evaluator.rows(named);
+        }
+        let evaluated = self.rows.as_ref()?.plan(expr)?;
         let data_type = evaluated.data_type();
         self.computed.push((Computed::Planned(evaluated), data_type));
         Some(self.width() + self.computed.len() - 1)

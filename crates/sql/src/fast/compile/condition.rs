@@ -62,10 +62,7 @@ impl Compiler<'_> {
 
     /// The best tree of a table for conditions on its columns.
     pub fn choose(&self, relation: &Relation<'_>, alternatives: &Alternatives, asked: Asked<'_>) -> Option<Choice> {
-        let choices = || {
-            trees(relation.table)
-                .filter_map(|(tree, layout)| choice(relation, (tree, &layout), alternatives, asked.order))
-        };
+        let choices = || choices(relation, alternatives, asked.order);
         let bounded = choices().filter(|(_, source, _)| source.ranges.iter().all(Range::is_bounded));
         let best = bounded.reduce(|best, choice| if choice.0 > best.0 { choice } else { best });
         let is_small = asked.reach != Reach::Bounded && relation.table.root.entries <= ENTRIES_FEW;
@@ -77,9 +74,7 @@ impl Compiler<'_> {
     /// The first tree in the order asked for, whatever conditions say: for the first rows, where what they say most
     /// by is too much to be sorted.
     pub fn in_order(&self, alternatives: &Alternatives, asked: Asked<'_>) -> Option<Source> {
-        let relation = &self.relations[0];
-        let mut choices = trees(relation.table)
-            .filter_map(|(tree, layout)| choice(relation, (tree, &layout), alternatives, asked.order));
+        let mut choices = choices(&self.relations[0], alternatives, asked.order);
         choices.find(|(.., is_ordered)| *is_ordered && asked.reach == Reach::First).map(|(_, source, _)| source)
     }
 
@@ -204,6 +199,15 @@ pub fn trees(table: &Table) -> impl Iterator<Item = (Tree, EntryLayout)> {
     let primary = (!table.primary_key.is_empty()).then(|| (Tree::Primary, table.primary_layout()));
     let indexes = table.indexes.iter().enumerate();
     primary.into_iter().chain(indexes.map(|(place, index)| (Tree::Index(place), table.index_layout(index))))
+}
+
+/// What each tree of a table is for such rows.
+fn choices(
+    relation: &Relation<'_>,
+    alternatives: &Alternatives,
+    order: &[(usize, bool)],
+) -> impl Iterator<Item = Choice> {
+    trees(relation.table).filter_map(move |(tree, layout)| choice(relation, (tree, &layout), alternatives, order))
 }
 
 fn choice(

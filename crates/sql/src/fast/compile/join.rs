@@ -132,29 +132,16 @@ impl<'t> Compiler<'t> {
         self.scalars.iter().all(is_one).then_some(found)
     }
 
-    /// Where rows of the only table are found whose first has the least value of a column that is not NULL, or the
-    /// greatest: in a tree that is in its order.
-    pub fn found_first(&mut self, selection: Option<&ast::Expr>, column: usize, is_greatest: bool) -> Option<Found> {
-        let alternatives = self.with_value_of(selection, column)?;
-        let asked = Asked { order: &[(column, is_greatest)], reach: Reach::First };
-        self.found_in_one(&alternatives, asked).filter(|found| found.is_ordered)
-    }
-
-    /// The same, if conditions that say where the rows are have to be tested for that.
-    pub fn in_order_of(&mut self, selection: Option<&ast::Expr>, column: usize, is_greatest: bool) -> Option<Source> {
-        let alternatives = self.with_value_of(selection, column)?;
-        self.in_order(&alternatives, Asked { order: &[(column, is_greatest)], reach: Reach::First })
-    }
-
-    /// What rows of the only table meet that have a value of a column.
-    fn with_value_of(&mut self, selection: Option<&ast::Expr>, column: usize) -> Option<Alternatives> {
+    /// Where rows of the only table are found that have a value of a column: in its order, or against that for the
+    /// greatest, if they are found in an order.
+    pub fn found_extreme(&mut self, selection: Option<&ast::Expr>, column: usize, is_greatest: bool) -> Option<Found> {
         if self.relations.len() > 1 {
             return None;
         }
         let is_there = Condition { column, data_type: self.type_of(column), test: Test::IsNotNull };
         let mut alternatives = self.all_alternatives(selection)?;
         alternatives.iter_mut().for_each(|conditions| conditions.push(is_there.clone()));
-        Some(alternatives)
+        self.found_in_one(&alternatives, Asked { order: &[(column, is_greatest)], reach: Reach::First })
     }
 
     fn found_in_one(&self, alternatives: &Alternatives, asked: Asked<'_>) -> Option<Found> {

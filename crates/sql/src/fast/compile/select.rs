@@ -188,18 +188,21 @@ impl Compiler<'_> {
             aggregates.push(aggregate);
             output.push((alias.unwrap_or(name), data_type));
         }
-        if let [(Aggregate::Min(column) | Aggregate::Max(column), otherwise)] = &aggregates[..]
-            && let is_greatest = matches!(aggregates[0].0, Aggregate::Max(_))
-            && let Some(found) = self.found_first(selection, *column, is_greatest)
+        let extreme = match &aggregates[..] {
+            [(Aggregate::Min(column), otherwise)] => Some((*column, false, otherwise.clone())),
+            [(Aggregate::Max(column), otherwise)] => Some((*column, true, otherwise.clone())),
+            _ => None,
+        };
+        if let Some((column, is_greatest, otherwise)) = extreme
+            && let Some(found) = self.found_extreme(selection, column, is_greatest)
         {
-            let shape = Shape::Extreme { column: *column, otherwise: otherwise.clone() };
+            let shape = match found.is_ordered {
+                true => Shape::Extreme { column, otherwise },
+                false => Shape::Aggregates(aggregates),
+            };
             return self.finish_query(found, shape, Cut::default(), false, output);
         }
-        let mut found = self.found(joins, selection, Asked { reach: Reach::Small, ..Asked::default() })?;
-        if let [(Aggregate::Min(column) | Aggregate::Max(column), _)] = &aggregates[..] {
-            let is_greatest = matches!(aggregates[0].0, Aggregate::Max(_));
-            found.spare = self.in_order_of(selection, *column, is_greatest);
-        }
+        let found = self.found(joins, selection, Asked { reach: Reach::Small, ..Asked::default() })?;
         self.finish_query(found, Shape::Aggregates(aggregates), Cut::default(), false, output)
     }
 

@@ -41,13 +41,9 @@ impl Running<'_> {
             let found = self.find(transaction, &key, |row| self.decode(&key, row, &mut shown))?;
             return Ok(found.transpose()?.transpose()?.map_or(0, |()| 1));
         }
-        if holds {
-            for (key, row) in &self.rows(&query.source, transaction)? {
-                self.write(transaction, key, Some(row))?;
-            }
-        }
+        let held = if holds { Some(self.hold(&query.source, transaction)?) } else { None };
         let (transaction, cut) = (&*transaction, (limit, offset));
-        match self.answer(query, cut, transaction, sink) {
+        match self.answer((query, held.as_deref()), cut, transaction, sink) {
             Err(Stopped::Long) if let Some(spare) = &query.spare => {
                 self.in_order((query, spare), cut, transaction, sink)
             }
@@ -55,18 +51,36 @@ impl Running<'_> {
         }
     }
 
-    /// Gives the rows of a query's first source.
+    /// Holds the rows of a source until the transaction ends.
+    fn hold(&self, source: &Source, transaction: &mut Transaction<'_>) -> Result<Vec<Entry>, Stopped> {
+        let rows = self.rows(source, transaction)?;
+        for (key, row) in &rows {
+            self.write(transaction, key, Some(row))?;
+        }
+        Ok(rows)
+    }
+
+    /// Gives the rows of a query's first source, or what it makes of those that it holds.
     fn answer(
         &self,
-        query: &Query,
+        (query, held): (&Query, Option<&[Entry]>),
         (limit, offset): (usize, usize),
         transaction: &Transaction<'_>,
         sink: &mut dyn RowSink,
     ) -> Result<u64, Stopped> {
-        let mut each = |show: &mut dyn FnMut(&[ValueRef<'_>])| {
-            self.first((query, &query.source), (usize::MAX, 0), transaction, show).map(|_| ())
+        let mut each = |show: &mut dyn FnMut(&[ValueRef<'_>])| match held {
+            None => self.first((query, &query.source), (usize::MAX, 0), transaction, show).map(|_| ()),
+            Some(rows) => self.flow((query, &query.source), rows, transaction, &mut |values| {
+                show(values);
+                Ok(ControlFlow::Continue(()))
+            }),
         };
         match &query.shape {
+            // No LIMIT is on rows that are held.
+            Shape::Rows(columns) if let Some(rows) = held => {
+                each(&mut |values| show(columns, values, sink))?;
+                Ok(rows.len() as u64)
+            }
             Shape::Rows(_) | Shape::Extreme { .. } => {
                 self.in_order((query, &query.source), (limit, offset), transaction, sink)
             }

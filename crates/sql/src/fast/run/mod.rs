@@ -128,7 +128,7 @@ impl Runner<'_> {
         sink.clear();
         let outlives = transactions.outlives_statement();
         let writes = plan.is_change() || plan.holds_rows() && outlives;
-        let is_meant = plan.is_for(&self.rules.parameters.state());
+        let is_meant = plan.is_for(self.rules.parameters);
         if !is_meant || !self.takes(transactions, (writes, outlives)) || plan.is_left_out() {
             return Ok(Attempt::Ordinary);
         }
