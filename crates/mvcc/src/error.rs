@@ -4,7 +4,16 @@ use std::fmt;
 
 use saki_log::LogError;
 
+use saki_base::TableId;
+
 use crate::chain::Holder;
+
+/// A row that two transactions write, or the key of one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contended {
+    pub table: TableId,
+    pub key: Box<[u8]>,
+}
 
 /// Everything an operation of this crate may fail with.
 #[derive(Clone, Debug)]
@@ -15,6 +24,7 @@ pub enum Error {
         /// Who is changing it, if it has not ended yet: whom to wait for
         /// ([`Database::when_ended`](crate::Database::when_ended)).
         holder: Option<Holder>,
+        row: Contended,
     },
     /// To wait for that transaction would be to wait for oneself: it waits, by way of others perhaps, for the one that
     /// asks. Abort the transaction, and run it again.

@@ -123,7 +123,7 @@ pub use database::{
     Call, Database, NewLogs, Options, Procedure, Wait, Workers, check_logs, end_logs_at, open_log_devices,
     open_log_devices_to_read, write_log_extent,
 };
-pub use error::Error;
+pub use error::{Contended, Error};
 pub use index::KEY_BYTES_MAX;
 #[doc(hidden)]
 pub use runner::Sabotage;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use parking_lot::Mutex;
-use saki_mvcc::{Holder, Receipt, Transaction};
+use saki_mvcc::{Receipt, Transaction};
 
+use super::contention::Conflict;
 use super::deferred::Deferring;
-use super::level::Level;
 use super::state::Transactions;
 use crate::database::Database;
 use saki_base::memory::{Pool, Reservation};
@@ -200,8 +200,7 @@ impl Deref for ChangeEnv<'_> {
 #[derive(Debug)]
 pub enum Refusal {
     Error(SqlError),
-    /// Another transaction changed a row since the snapshot, or is changing it: then that one is named.
-    Conflict(Option<Holder>),
+    Conflict(Conflict),
 }
 
 impl From<SqlError> for Refusal {
@@ -213,7 +212,7 @@ impl From<SqlError> for Refusal {
 impl From<saki_mvcc::Error> for Refusal {
     fn from(error: saki_mvcc::Error) -> Self {
         match error {
-            saki_mvcc::Error::Conflict { holder, .. } => Self::Conflict(holder),
+            saki_mvcc::Error::Conflict { holder, row, .. } => Self::Conflict(Conflict { holder, row: Some(row) }),
             error => Self::Error(SqlError::from(error)),
         }
     }
@@ -255,36 +254,5 @@ impl Transactions {
             return Ok(self.engine.as_ref().map(saki_mvcc::Runner::receipt));
         }
         Ok(self.end()?)
-    }
-
-    /// What to do about a refusal: whom to wait for before the statement runs again.
-    pub fn refused(&mut self, refusal: Refusal) -> Result<Option<Holder>> {
-        match refusal {
-            Refusal::Conflict(holder) => self.conflict(holder),
-            Refusal::Error(error) if error.code == Some("40001") && !self.outlives_statement() => {
-                self.abort();
-                Ok(None)
-            }
-            Refusal::Error(error) => {
-                self.fail();
-                Err(error)
-            }
-        }
-    }
-
-    /// The same for a conflict.
-    pub fn conflict(&mut self, holder: Option<Holder>) -> Result<Option<Holder>> {
-        if !self.outlives_statement() {
-            // Lets go of what it holds: it begins anew.
-            self.abort();
-            return Ok(holder);
-        }
-        if holder.is_some() || self.level() == Level::ReadCommitted {
-            return Ok(holder);
-        }
-        self.fail();
-        Err(SqlError::invalid("could not serialize access: another transaction changed a row since the snapshot")
-            .code("40001")
-            .hint("repeat the transaction"))
     }
 }

@@ -35,6 +35,7 @@
 mod advisory;
 mod change;
 mod constraints;
+mod contention;
 mod control;
 mod deferred;
 mod durable;
@@ -47,6 +48,7 @@ mod state;
 mod tables;
 
 pub use change::{Change, ChangeEnv, Refusal, Waiting};
+pub use contention::{Conflict, Contention};
 pub use deferred::{Checked, DeferredCheck, Deferring, bytes_of};
 pub use locking::Locked;
 pub use shared::SessionTransactions;

@@ -224,17 +224,9 @@ impl SessionTransactions {
     /// Waits until another transaction has ended.
     ///
     /// # Errors
-    /// 40P01 if that one waits for this; 55P03 after `lock_timeout`. The transaction has failed then.
-    pub async fn wait_for(&self, holder: Holder) -> Result<()> {
-        let mut transactions = self.lock().await;
-        let waited = self.wait_as(transactions.holder(), holder).await;
-        if waited.is_err() {
-            transactions.fail();
-        }
-        waited
-    }
-
-    async fn wait_as(&self, me: Option<Holder>, holder: Holder) -> Result<()> {
+    /// 40P01 if that one waits for this; 55P03 after `lock_timeout`.
+    pub(super) async fn wait_for(&self, holder: Holder) -> Result<()> {
+        let me = self.lock().await.holder();
         let engine = self.db.engine()?;
         let _known = self.locks.owner.wait_for_row(me, holder)?;
         let (sender, receiver) = oneshot::channel();

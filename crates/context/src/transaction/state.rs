@@ -160,7 +160,7 @@ impl Transactions {
 
     /// Begins a statement of the open transaction, or of one that ends with it: the generation that goes with its
     /// timestamp.
-    async fn begin_statement(&mut self, db: &Database) -> Result<Arc<Generation>> {
+    pub(super) async fn begin_statement(&mut self, db: &Database) -> Result<Arc<Generation>> {
         loop {
             if let Some(generation) = self.try_begin_statement(db)? {
                 return Ok(generation);

@@ -14,7 +14,7 @@ use saki_base::{DataType, KeyColumn, KeyLayout, RowColumn, RowLayout, TableId, V
 
 use crate::chain::{Holder, Row, Writer};
 use crate::epoch::Pin;
-use crate::error::Error;
+use crate::error::{Contended, Error};
 use crate::index::{Direction, Index, KEY_BYTES_MAX, ScanBuffer};
 
 pub use catalog::Catalog;
@@ -268,9 +268,10 @@ impl Table {
     }
 
     #[cold]
-    pub(crate) fn conflict(&self, holder: Option<Writer>) -> Error {
+    pub(crate) fn conflict(&self, key: &[u8], holder: Option<Writer>) -> Error {
         let holder = holder.map(|writer| Holder { writer, instance: self.0.instance });
-        Error::Conflict { table: self.name().into(), holder }
+        let row = Contended { table: self.0.id, key: key.into() };
+        Error::Conflict { table: self.name().into(), holder, row }
     }
 
     #[cold]

@@ -119,13 +119,13 @@ impl Transaction<'_> {
 
     fn bury(&mut self, table: &Table, id: RowId) -> Result<(), Error> {
         let row = self.row_of(table, id)?;
-        let newest = self.newest(table, row).map_err(|refusal| refusal.of_known_row(table))?;
+        let newest = self.newest(table, row).map_err(|refusal| refusal.of_known_row(table, row))?;
         if newest.version.is_tombstone() {
             return Err(no_row(table));
         }
         self.runner.know(table);
         let version = self.allocate(None)?;
-        self.supersede(table, row, &newest, version).map_err(|refusal| refusal.of_known_row(table))
+        self.supersede(table, row, &newest, version).map_err(|refusal| refusal.of_known_row(table, row))
     }
 
     fn update_with(
@@ -136,7 +136,7 @@ impl Transaction<'_> {
         change: impl FnOnce(&mut [u8]),
     ) -> Result<(), Error> {
         let row = self.row_of(table, id)?;
-        let newest = self.newest(table, row).map_err(|refusal| refusal.of_known_row(table))?;
+        let newest = self.newest(table, row).map_err(|refusal| refusal.of_known_row(table, row))?;
         let Some(before) = newest.version.body() else { return Err(no_row(table)) };
         let body = body.unwrap_or(before);
         table.check_sizes(&[], body)?;
@@ -144,7 +144,7 @@ impl Transaction<'_> {
         let version = self.allocate(Some(body))?;
         // SAFETY: made just now, and not installed yet.
         change(unsafe { Version::body_mut(version) });
-        self.supersede(table, row, &newest, version).map_err(|refusal| refusal.of_known_row(table))
+        self.supersede(table, row, &newest, version).map_err(|refusal| refusal.of_known_row(table, row))
     }
 
     /// What has to be right before a key is written.
@@ -174,7 +174,7 @@ impl Transaction<'_> {
         }
         match refused {
             Refused::Dead => Refusal::Dead,
-            Refused::Conflict(holder) => Refusal::Error(table.conflict(holder)),
+            Refused::Conflict(holder) => Refusal::Error(table.conflict(row.key(), holder)),
         }
     }
 
@@ -373,12 +373,12 @@ impl Transaction<'_> {
                         }
                         true => {
                             self.meet(begin);
-                            Err(table.conflict(pending.flatten()))
+                            Err(table.conflict(other.key(), pending.flatten()))
                         }
                     };
                 }
                 // Whatever becomes of the other transaction, one of its versions or the one before them all will count.
-                _ if has_entry(version) => return Err(table.conflict(version.pending_writer())),
+                _ if has_entry(version) => return Err(table.conflict(other.key(), version.pending_writer())),
                 _ => pending = pending.or(Some(version.pending_writer())),
             }
             next = version.older();
@@ -446,9 +446,9 @@ enum Refusal {
 impl Refusal {
     /// Of a row that the transaction has seen: it has been taken out of use since.
     #[cold]
-    fn of_known_row(self, table: &Table) -> Error {
+    fn of_known_row(self, table: &Table, row: &Row) -> Error {
         match self {
-            Self::Dead => table.conflict(None),
+            Self::Dead => table.conflict(row.key(), None),
             Self::Error(error) => error,
         }
     }

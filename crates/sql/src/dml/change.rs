@@ -5,14 +5,16 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use saki_base::TableId;
-use saki_mvcc::{Holder, Receipt};
+use saki_mvcc::Receipt;
 use tokio::sync::OwnedMutexGuard;
 
 use super::rows::related;
 use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::statement::StatementResult;
-use saki_context::transaction::{Change, ChangeEnv, Refusal, Transactions, Waiting, is_unchanged};
+use saki_context::transaction::{
+    Change, ChangeEnv, Conflict, Contention, Refusal, Transactions, Waiting, is_unchanged,
+};
 use saki_plan::Reads;
 use saki_store::locks::{LockMode, Policy};
 use saki_store::{Snapshot, Stop};
@@ -37,7 +39,7 @@ pub trait ChangeStatement: Send + Sync {
 /// What an attempt came to.
 enum Attempt {
     Done(StatementResult, Option<Receipt>),
-    Again(Option<Holder>),
+    Again(Conflict),
 }
 
 /// Tables that a statement changes rows of, or holds rows of.
@@ -78,17 +80,23 @@ pub async fn change(
 ) -> Result<StatementResult> {
     cx.db.writable()?;
     cx.transactions.start_engine().await?;
+    cx.transactions.lock().await.make_ready()?;
+    let mut contention = Contention::new(cx.transactions);
     loop {
         wait_for_room(cx).await?;
-        let mut transactions = cx.transactions.lock_owned().await;
-        transactions.make_ready()?;
-        match attempt(cx, transactions, &concern, statement).await? {
+        let transactions = cx.transactions.lock_owned().await;
+        transactions.check()?;
+        match attempt(cx, transactions, (&concern, statement), &mut contention).await? {
             Attempt::Done(result, receipt) => {
                 cx.transactions.acknowledge(receipt).await?;
                 return Ok(result);
             }
-            Attempt::Again(Some(holder)) => cx.transactions.wait_for(holder).await?,
-            Attempt::Again(None) => tokio::time::sleep(PAUSE).await,
+            Attempt::Again(conflict) => {
+                if conflict.holder.is_none() && conflict.row.is_none() {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                contention.give_way(conflict).await?;
+            }
         }
     }
 }
@@ -115,11 +123,11 @@ async fn wait_for_room(cx: &StatementContext<'_>) -> Result<()> {
 async fn attempt(
     cx: &StatementContext<'_>,
     mut transactions: OwnedMutexGuard<Transactions>,
-    concern: &Concern<'_>,
-    statement: &dyn ChangeStatement,
+    (concern, statement): (&Concern<'_>, &dyn ChangeStatement),
+    contention: &mut Contention<'_>,
 ) -> Result<Attempt> {
     let Some(snapshot) = locked_snapshot(cx, &mut transactions, concern).await? else {
-        return transactions.conflict(None).map(Attempt::Again);
+        return transactions.conflict(Conflict::default(), contention).map(Attempt::Again);
     };
     let savepoint = transactions.within(|transaction| transaction.savepoint())?;
     let env = Arc::new(cx.own_env_of(snapshot));
@@ -135,7 +143,7 @@ async fn attempt(
     };
     let read = reads.track(&mut *transactions)?;
     if transactions.hold_for_reading(read.snapshot()).await? {
-        return transactions.conflict(None).map(Attempt::Again);
+        return transactions.conflict(Conflict::default(), contention).map(Attempt::Again);
     }
     transactions.begin_work(savepoint);
     let (db, stop) = (Arc::clone(cx.db), Stop::default());
@@ -160,13 +168,13 @@ async fn attempt(
             transactions.keep_deferred(deferring);
             match transactions.end_statement() {
                 Ok(receipt) => Ok(Attempt::Done(result, receipt)),
-                Err(refusal) => transactions.refused(refusal).map(Attempt::Again),
+                Err(refusal) => transactions.refused(refusal, contention).map(Attempt::Again),
             }
         }
         Err(refusal) => {
             transactions.within(|transaction| transaction.rollback_to(savepoint))?;
             transactions.end_work();
-            transactions.refused(refusal).map(Attempt::Again)
+            transactions.refused(refusal, contention).map(Attempt::Again)
         }
     }
 }

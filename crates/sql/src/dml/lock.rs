@@ -21,7 +21,7 @@ use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::constraint::RowChecks;
 use saki_context::statement::StatementResult;
-use saki_context::transaction::{Change, ChangeEnv, Refusal};
+use saki_context::transaction::{Change, ChangeEnv, Conflict, Refusal};
 use saki_postgres::statement::name_of;
 
 /// The rows of a table that a query is about.
@@ -71,7 +71,7 @@ async fn plan_lock(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, lock: &Lock) 
         let entries = writer.entries(&old_readers(&rows, &found, &table)?, rows.num_rows())?;
         for (key, row) in &entries {
             match writer.update(change.transaction, key, row, row) {
-                Err(Refusal::Conflict(Some(_))) if fails => {
+                Err(Refusal::Conflict(Conflict { holder: Some(_), .. })) if fails => {
                     let message = format!("could not obtain lock on row in relation {:?}", table.name);
                     return Err(SqlError::invalid(message).code("55P03").into());
                 }
@@ -149,7 +149,7 @@ async fn plan_pick(cx: &StatementContext<'_>, env: &ChangeEnv<'_>, pick: &Pick) 
             }
             match writer.hold(change.transaction, key, row) {
                 Ok(()) => held.push(at as u32),
-                Err(Refusal::Conflict(Some(_))) => {}
+                Err(Refusal::Conflict(Conflict { holder: Some(_), .. })) => {}
                 Err(refusal) => return Err(refusal),
             }
         }

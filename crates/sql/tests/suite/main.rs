@@ -5,6 +5,7 @@ mod added_columns;
 mod clients;
 mod column_scans;
 mod concurrently;
+mod contention;
 mod deferred;
 mod drafts;
 mod dump;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast;
 use saki_base::TableId;
-use saki_mvcc::{Holder, Receipt};
+use saki_mvcc::Receipt;
 
 use self::find::Relation;
 use self::rows::Running;
@@ -27,7 +27,9 @@ use saki_catalog::{Result, RoleId, Table};
 use saki_context::database::Database;
 use saki_context::planner::SessionSequences;
 use saki_context::statement::StatementResult;
-use saki_context::transaction::{Deferring, Refusal, SessionTransactions, Transactions, Waiting, is_unchanged};
+use saki_context::transaction::{
+    Conflict, Contention, Deferring, Refusal, SessionTransactions, Transactions, Waiting, is_unchanged,
+};
 use saki_store::locks::LockMode;
 use saki_store::{Delta, Generation, Missed, Missing};
 
@@ -46,8 +48,8 @@ pub enum FastAnswer {
 /// What an attempt came to.
 enum Attempt {
     Done(u64, Option<Receipt>),
-    /// Another transaction is in the way, which may be waited for.
-    Conflict(Option<Holder>),
+    /// Another transaction is in the way.
+    Conflict(Conflict),
     /// What is not in memory of a generation has to be read first.
     Read(Arc<Generation>, Box<Missing>),
     /// Rows and catalog are being committed together, and nobody begins before that is over.
@@ -78,10 +80,11 @@ impl Runner<'_> {
         sink: &mut (dyn RowSink + Send),
     ) -> Result<FastAnswer> {
         let (mut reads, mut drawn) = (0, None);
+        let mut contention = Contention::new(self.transactions);
         loop {
             let attempt = {
                 let Ok(mut transactions) = self.transactions.try_lock() else { return Ok(FastAnswer::Ordinary) };
-                self.try_fast(&mut transactions, plan, values, &mut drawn, sink)
+                self.try_fast((&mut transactions, &mut contention), plan, values, &mut drawn, sink)
             };
             let attempt = match attempt {
                 Ok(attempt) => attempt,
@@ -93,8 +96,7 @@ impl Runner<'_> {
                     return Ok(FastAnswer::Done(rows));
                 }
                 Attempt::Ordinary => return Ok(FastAnswer::Ordinary),
-                Attempt::Conflict(Some(holder)) => self.transactions.wait_for(holder).await?,
-                Attempt::Conflict(None) => tokio::task::yield_now().await,
+                Attempt::Conflict(conflict) => contention.give_way(conflict).await?,
                 Attempt::Committing => self.db.instants.calm().await,
                 // Too much, or pushed out of memory again at once.
                 Attempt::Read(..) if reads == READS_MAX => {
@@ -118,7 +120,7 @@ impl Runner<'_> {
 
     fn try_fast(
         &self,
-        transactions: &mut Transactions,
+        (transactions, contention): (&mut Transactions, &mut Contention<'_>),
         plan: &FastPlan,
         values: &[ScalarValue],
         drawn: &mut Option<Vec<i64>>,
@@ -151,7 +153,7 @@ impl Runner<'_> {
                 transactions.give_up_statement();
                 return Ok(Attempt::Ordinary);
             }
-            Err(error) => return transactions.refused(error.into()).map(Attempt::Conflict),
+            Err(error) => return transactions.refused(error.into(), contention).map(Attempt::Conflict),
         };
         let (now, local_now) = self.moments(outlives);
         let running = Running {
@@ -183,7 +185,7 @@ impl Runner<'_> {
             }
         })?;
         let kept = (running.waiting, running.deferring);
-        Self::ended(transactions, plan, worked, generation, kept)
+        Self::ended((transactions, contention), plan, worked, generation, kept)
     }
 
     /// Whether a compiled statement may run now that writes something, or does not; in a transaction that `outlives`
@@ -198,7 +200,7 @@ impl Runner<'_> {
 
     /// What an attempt has come to that has done its work, or not.
     fn ended(
-        transactions: &mut Transactions,
+        (transactions, contention): (&mut Transactions, &mut Contention<'_>),
         plan: &FastPlan,
         worked: Result<Result<u64, Stopped>, Refusal>,
         generation: Arc<Generation>,
@@ -211,7 +213,7 @@ impl Runner<'_> {
         match worked {
             Ok(Ok(rows)) => match transactions.end_statement() {
                 Ok(receipt) => Ok(Attempt::Done(rows, receipt)),
-                Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
+                Err(refusal) => transactions.refused(refusal, contention).map(Attempt::Conflict),
             },
             Ok(Err(Stopped::Read(missing))) => {
                 transactions.give_up_statement();
@@ -224,7 +226,7 @@ impl Runner<'_> {
                 transactions.give_up_statement();
                 Ok(Attempt::Ordinary)
             }
-            Err(refusal) => transactions.refused(refusal).map(Attempt::Conflict),
+            Err(refusal) => transactions.refused(refusal, contention).map(Attempt::Conflict),
         }
     }
 
