@@ -6,8 +6,8 @@
 //! | REPEATABLE READ | the snapshot of the first statement | 40001 |
 //! | SERIALIZABLE | that, and what was read must not have changed at COMMIT | 40001 |
 //!
-//! A row that another transaction is changing is waited for; the one that would close a circle of waiting transactions
-//! gets 40P01. A statement outside of BEGIN and COMMIT is a transaction by itself, and runs again whenever another got
+//! A row that another transaction is changing is waited for, and from some attempt on held while the statement begins
+//! anew (`contention`); the one that would close a circle of waiting transactions gets 40P01. A statement outside of BEGIN and COMMIT is a transaction by itself, and runs again whenever another got
 //! in its way. Statements that a client sends together are one transaction, until [`SessionTransactions::end_message`].
 //!
 //! COMMIT makes changes visible at once, and is answered when they are durable along with everything that they are
