@@ -94,6 +94,11 @@ impl Range {
         self.width() > 0
     }
 
+    /// Whether it is less than what lies on one side of a value.
+    pub fn is_narrow(&self) -> bool {
+        !self.prefix.is_empty() || self.low.is_some() && self.high.is_some()
+    }
+
     /// Whether its prefix is one.
     pub fn is_single(&self) -> bool {
         self.prefix.iter().all(Values::is_single)

@@ -1,4 +1,4 @@
-//! Expressions of an answer that the planner works out, row by row, where the rows are found without its plan.
+//! Expressions of an answer, and conditions, that the planner works out where the rows are found without its plan.
 //!
 //! They are those that call a few well-known functions of the row alone; their meaning is the planner's, which analyses
 //! them as any query's. What they are for some row may be an error: the statement goes the ordinary way then, where
@@ -15,7 +15,7 @@ use datafusion::common::{DFSchema, TableReference};
 use datafusion::execution::context::SessionState;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column as Input;
-use datafusion::sql::sqlparser::ast;
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator};
 use saki_base::{Column, DataType, Value, ValueRef};
 use saki_catalog::ColumnReader;
 use saki_catalog::convert::array_of;
@@ -155,10 +155,20 @@ impl Evaluated {
 
     /// What it is of a row, by column of the statement; `None` if that has to be found out elsewhere.
     pub fn value(&self, row: &[ValueRef<'_>]) -> Option<Value> {
-        let array = |(column, data_type): &(usize, DataType)| array_of(*data_type, &[Value::from(row[*column])]);
+        self.evaluate(1, |column| vec![Value::from(row[column])])?.pop()
+    }
+
+    /// The same of several rows.
+    pub fn values(&self, rows: &[Vec<Value>]) -> Option<Vec<Value>> {
+        self.evaluate(rows.len(), |column| rows.iter().map(|row| row[column].clone()).collect())
+    }
+
+    fn evaluate(&self, rows: usize, values_of: impl Fn(usize) -> Vec<Value>) -> Option<Vec<Value>> {
+        let array = |(column, data_type): &(usize, DataType)| array_of(*data_type, &values_of(*column));
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), self.inputs.iter().map(array).collect()).ok()?;
-        let result = self.expr.evaluate(&batch).ok()?.into_array(1).ok()?;
-        Some(Value::from(ColumnReader::new(&result, &self.result).ok()?.value(0)))
+        let result = self.expr.evaluate(&batch).ok()?.into_array(rows).ok()?;
+        let reader = ColumnReader::new(&result, &self.result).ok()?;
+        Some((0..rows).map(|row| Value::from(reader.value(row))).collect())
     }
 }
 
@@ -172,15 +182,24 @@ pub fn is_quick(expr: &ast::Expr) -> bool {
                 is_plain && FUNCTIONS.contains(&name.as_str())
             }
             ast::Expr::Value(value) => !matches!(value.value, ast::Value::Placeholder(_)),
+            // A pattern is read anew for each batch of rows, however few.
+            ast::Expr::BinaryOp { op, .. } => !is_pattern(op),
             ast::Expr::Identifier(_)
             | ast::Expr::CompoundIdentifier(_)
             | ast::Expr::Nested(_)
-            | ast::Expr::BinaryOp { .. }
             | ast::Expr::UnaryOp { .. }
             | ast::Expr::Case { .. }
             | ast::Expr::Cast { .. }
             | ast::Expr::IsNull(_)
             | ast::Expr::IsNotNull(_)
+            | ast::Expr::IsTrue(_)
+            | ast::Expr::IsNotTrue(_)
+            | ast::Expr::IsFalse(_)
+            | ast::Expr::IsNotFalse(_)
+            | ast::Expr::IsUnknown(_)
+            | ast::Expr::IsNotUnknown(_)
+            | ast::Expr::IsDistinctFrom(..)
+            | ast::Expr::IsNotDistinctFrom(..)
             | ast::Expr::Between { .. }
             | ast::Expr::InList { .. }
             | ast::Expr::Like { .. }
@@ -195,6 +214,11 @@ pub fn is_quick(expr: &ast::Expr) -> bool {
         if is_known { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     visited.is_continue()
+}
+
+fn is_pattern(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{PGRegexIMatch, PGRegexMatch, PGRegexNotIMatch, PGRegexNotMatch};
+    matches!(op, PGRegexIMatch | PGRegexMatch | PGRegexNotIMatch | PGRegexNotMatch)
 }
 
 /// Types of columns that mean the same to expressions in a plan and here: no blanks at the end, no time zone.

@@ -156,6 +156,8 @@ pub struct Query {
     pub lookups: Vec<Lookup>,
     /// How many columns the tables have.
     pub width: usize,
+    /// What whole rows have to meet, of what is worked out of them; none: nothing.
+    pub conditions: Alternatives,
     pub shape: Shape,
     /// Rows of the answer at most.
     pub limit: Option<Expr>,
@@ -261,6 +263,13 @@ impl Shape {
             Self::Rows(columns) | Self::Sorted { columns, .. } => Some(columns),
             Self::Aggregates(_) | Self::Extreme { .. } | Self::Groups { .. } => None,
         }
+    }
+}
+
+impl Query {
+    /// Whether each row that is found in its source is one of the answer's.
+    pub fn is_plain(&self) -> bool {
+        self.lookups.is_empty() && self.conditions.is_empty()
     }
 }
 

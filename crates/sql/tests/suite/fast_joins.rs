@@ -107,6 +107,16 @@ fn join(random: &mut Random) -> (String, String, bool) {
             "",
         ),
         (
+            "SELECT o.id, i.name, i.id FROM orders o JOIN item i ON i.id BETWEEN o.c AND o.id",
+            format!("o.w = {w} AND o.d = {d}"),
+            "",
+        ),
+        (
+            "SELECT o.id, i.name, i.id FROM orders o LEFT JOIN item i ON i.id > o.c AND o.id - 1 >= i.id",
+            format!("o.w = {w} AND o.d = {d} AND o.id > {n}"),
+            "",
+        ),
+        (
             "SELECT l.number FROM line l JOIN orders o ON l.o = o.id - {n} AND l.w = o.w AND l.d = o.d",
             format!("o.w = {w} AND o.d = {d} AND o.id = {id}"),
             "LIMIT 100",

@@ -13,6 +13,7 @@ mod durable;
 mod expression_indexes;
 mod fast_changes;
 mod fast_cold;
+mod fast_conditions;
 mod fast_inserts;
 mod fast_joins;
 mod fast_lists;

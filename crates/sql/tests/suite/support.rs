@@ -59,6 +59,14 @@ pub async fn answer(session: &Session, sql: &str) -> String {
     rows.iter().map(|row| row.join(",")).collect::<Vec<_>>().join("\n")
 }
 
+/// Has a session plan what it would run compiled.
+pub async fn planned<T>(session: &Session, work: impl Future<Output = T>) -> T {
+    session.set("compiled", "off").unwrap();
+    let done = work.await;
+    session.set("compiled", "on").unwrap();
+    done
+}
+
 /// One number that a query gives.
 pub async fn number(session: &Session, sql: &str) -> i64 {
     let batches = session.execute(sql).await.unwrap().pop().unwrap().collect().await.unwrap();

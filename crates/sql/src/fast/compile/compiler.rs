@@ -161,7 +161,7 @@ impl<'t> Compiler<'t> {
         own.or_else(|| found.next().filter(|_| found.next().is_none()))
     }
 
-    /// A column of the answer that the planner works out of each row.
+    /// A column that the planner works out of each row.
     pub fn evaluated(&mut self, expr: &ast::Expr) -> Option<usize> {
         if !is_quick(expr) {
             return None;
@@ -178,6 +178,11 @@ impl<'t> Compiler<'t> {
         let data_type = evaluated.data_type();
         self.computed.push((Computed::Planned(evaluated), data_type));
         Some(self.width() + self.computed.len() - 1)
+    }
+
+    /// A column that is true where the planner says that a row meets a condition.
+    pub fn truth(&mut self, condition: &ast::Expr) -> Option<usize> {
+        self.evaluated(condition).filter(|column| self.type_of(*column) == DataType::Bool)
     }
 
     /// The tables of FROM.

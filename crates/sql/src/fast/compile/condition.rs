@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator};
-use saki_base::CompareOp;
+use saki_base::{CompareOp, Value};
 
 use super::super::plan::{Source, Tree};
 use super::compiler::{Compiler, Relation};
@@ -39,6 +39,24 @@ pub struct Asked<'o> {
     /// Columns, and whether they descend.
     pub order: &'o [(usize, bool)],
     pub reach: Reach,
+}
+
+/// What a condition is on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    Column,
+    /// Also an expression that the planner works out of whole rows.
+    Expression,
+}
+
+impl Asked<'_> {
+    /// The same beside conditions that are tested with whole rows: how many are left is not known before.
+    pub fn beside(self, others: &[&ast::Expr]) -> Self {
+        match self.reach {
+            Reach::First if !others.is_empty() => Self { reach: Reach::Small, ..self },
+            _ => self,
+        }
+    }
 }
 
 /// Which trees are read if no condition says where in them the rows are.
@@ -83,24 +101,9 @@ impl Compiler<'_> {
         let all = match condition {
             ast::Expr::Nested(inner) => return self.alternatives(inner),
             ast::Expr::BinaryOp { op: BinaryOperator::And, .. } => {
-                let mut all: Alternatives = vec![Vec::new()];
-                for operand in operands(condition, &BinaryOperator::And) {
-                    let more = self.alternatives(operand)?;
-                    let is_one = all.len() == 1 || more.len() == 1;
-                    if all.len() * more.len() > if is_one { ROWS_MAX } else { ALTERNATIVES_MAX } {
-                        return None;
-                    }
-                    let both =
-                        |one: &Vec<Condition>, other: &Vec<Condition>| one.iter().chain(other).cloned().collect();
-                    all = match &more[..] {
-                        [conditions] => {
-                            all.iter_mut().for_each(|one| one.extend_from_slice(conditions));
-                            all
-                        }
-                        _ => all.iter().flat_map(|one| more.iter().map(move |other| both(one, other))).collect(),
-                    };
-                }
-                all
+                let operands = operands(condition, &BinaryOperator::And);
+                let all = operands.into_iter().map(|operand| self.alternatives(operand)).collect::<Option<Vec<_>>>()?;
+                together(all)?
             }
             ast::Expr::BinaryOp { op: BinaryOperator::Or, .. } => {
                 let mut all = Vec::new();
@@ -109,36 +112,60 @@ impl Compiler<'_> {
                 }
                 all
             }
-            ast::Expr::Between { expr, negated: false, low, high } => {
-                let low = self.comparison(expr, CompareOp::GreaterOrEqual, low)?;
-                vec![vec![low, self.comparison(expr, CompareOp::LessOrEqual, high)?]]
-            }
             ast::Expr::InList { expr, list, negated: false } if let Some(columns) = tuple(expr) => {
                 list.iter().map(|row| self.row(columns, row)).collect::<Option<_>>()?
             }
-            _ => vec![vec![self.condition(condition)?]],
+            _ => vec![self.conditions(condition, Subject::Column)?],
         };
         (all.len() <= ROWS_MAX).then_some(all)
     }
 
-    fn condition(&mut self, condition: &ast::Expr) -> Option<Condition> {
+    /// What a condition says of whole rows, by what the planner works out of them.
+    pub fn of_whole_rows(&mut self, condition: &ast::Expr) -> Option<Vec<Condition>> {
+        match self.truth(condition) {
+            Some(column) => {
+                let is_true = Expr::Literal(Value::Bool(true), 0);
+                Some(vec![self.one_of(column, Values::List([is_true].into()))])
+            }
+            None => self.conditions(condition, Subject::Expression),
+        }
+    }
+
+    /// A condition as conditions on one column or expression.
+    fn conditions(&mut self, condition: &ast::Expr, of: Subject) -> Option<Vec<Condition>> {
+        match condition {
+            ast::Expr::Between { expr, negated: false, low, high } => {
+                let column = self.subject(expr, of)?;
+                let low = self.comparison(column, CompareOp::GreaterOrEqual, low)?;
+                Some(vec![low, self.comparison(column, CompareOp::LessOrEqual, high)?])
+            }
+            _ => Some(vec![self.condition(condition, of)?]),
+        }
+    }
+
+    fn subject(&mut self, expr: &ast::Expr, of: Subject) -> Option<usize> {
+        let column = self.column(expr);
+        if of == Subject::Column { column } else { column.or_else(|| self.evaluated(expr)) }
+    }
+
+    fn condition(&mut self, condition: &ast::Expr, of: Subject) -> Option<Condition> {
         match condition {
             ast::Expr::InList { expr, list, negated: false } => {
-                let column = self.column(expr)?;
+                let column = self.subject(expr, of)?;
                 self.list(column, list)
             }
             // Of numbers it does not matter which of their types the array has.
             ast::Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
                 if let ast::Expr::Array(array) = right.as_ref() =>
             {
-                let column = self.column(left).filter(|column| is_number(self.type_of(*column)))?;
+                let column = self.subject(left, of).filter(|column| is_number(self.type_of(*column)))?;
                 if !array.elem.iter().all(is_written_number) {
                     return None;
                 }
                 self.list(column, &array.elem)
             }
             ast::Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
-                let column = self.column(left)?;
+                let column = self.subject(left, of)?;
                 let elements = self.elements(right, column)?;
                 Some(self.one_of(column, elements))
             }
@@ -146,10 +173,12 @@ impl Compiler<'_> {
             ast::Expr::IsNotNull(expr) => self.null(expr, Test::IsNotNull),
             ast::Expr::BinaryOp { left, op, right } => {
                 let operator = compare_op(op)?;
-                match (self.column(left), self.column(right)) {
-                    (Some(_), _) => self.comparison(left, operator, right),
-                    (None, Some(_)) => self.comparison(right, operator.mirrored(), left),
-                    (None, None) => None,
+                match self.subject(left, of) {
+                    Some(column) => self.comparison(column, operator, right),
+                    None => {
+                        let column = self.subject(right, of)?;
+                        self.comparison(column, operator.mirrored(), left)
+                    }
                 }
             }
             _ => None,
@@ -170,15 +199,14 @@ impl Compiler<'_> {
     fn row(&mut self, columns: &[ast::Expr], values: &ast::Expr) -> Option<Vec<Condition>> {
         let values = tuple(values).filter(|values| values.len() == columns.len())?;
         let pairs = columns.iter().zip(values);
-        pairs.map(|(column, value)| self.comparison(column, CompareOp::Equal, value)).collect()
+        pairs.map(|(column, value)| self.comparison(self.column(column)?, CompareOp::Equal, value)).collect()
     }
 
     fn one_of(&self, column: usize, values: Values) -> Condition {
         Condition { column, data_type: self.type_of(column), test: Test::OneOf(values) }
     }
 
-    fn comparison(&mut self, column: &ast::Expr, operator: CompareOp, value: &ast::Expr) -> Option<Condition> {
-        let column = self.column(column)?;
+    fn comparison(&mut self, column: usize, operator: CompareOp, value: &ast::Expr) -> Option<Condition> {
         let value = self.compared(value, column)?;
         Some(match operator {
             CompareOp::Equal => self.one_of(column, Values::List([value].into())),
@@ -192,6 +220,24 @@ impl Relation<'_> {
     pub fn local(&self, column: usize) -> Option<usize> {
         column.checked_sub(self.first).filter(|column| *column < self.table.columns.len())
     }
+}
+
+/// Alternatives of conditions that all hold, as alternatives.
+pub fn together(conditions: impl IntoIterator<Item = Alternatives>) -> Option<Alternatives> {
+    conditions.into_iter().try_fold(vec![Vec::new()], |mut all: Alternatives, more| {
+        let is_one = all.len() == 1 || more.len() == 1;
+        if all.len() * more.len() > if is_one { ROWS_MAX } else { ALTERNATIVES_MAX } {
+            return None;
+        }
+        let both = |one: &Vec<Condition>, other: &Vec<Condition>| one.iter().chain(other).cloned().collect();
+        Some(match &more[..] {
+            [conditions] => {
+                all.iter_mut().for_each(|one| one.extend_from_slice(conditions));
+                all
+            }
+            _ => all.iter().flat_map(|one| more.iter().map(move |other| both(one, other))).collect(),
+        })
+    })
 }
 
 /// The trees of a table, with what their entries are made of.

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use datafusion::sql::sqlparser::ast::{self, JoinConstraint, JoinOperator, TableWithJoins};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, JoinConstraint, JoinOperator, TableWithJoins};
 
 use super::super::plan::{Definition, Kind, Lookup, Source, Tree};
 use super::compiler::{Compiler, With, named_table};
-use super::condition::{Asked, Reach, fit, trees};
+use super::condition::{Asked, Reach, fit, operands, together, trees};
 use saki_catalog::Catalog;
 use saki_context::values::condition::{Alternatives, Condition, Test, Values};
 use saki_context::values::expr::{Expr, scale_of};
@@ -22,8 +22,18 @@ pub struct Found {
     /// The table has its columns from here on.
     pub first: usize,
     pub lookups: Vec<Lookup>,
+    /// What whole rows meet besides.
+    pub conditions: Alternatives,
     /// Whether they are found in the order asked for.
     pub is_ordered: bool,
+}
+
+/// What all rows meet, taken apart.
+struct Conditions<'c> {
+    /// Conditions of single columns: rows are found by them.
+    known: Vec<Alternatives>,
+    /// What the planner is to work out of whole rows.
+    others: Vec<&'c ast::Expr>,
 }
 
 /// What FROM says of its tables.
@@ -89,17 +99,18 @@ impl<'t> Compiler<'t> {
 
     /// Where the rows are found that meet a condition, and what joins say.
     pub fn found(&mut self, joins: &Joins<'_>, selection: Option<&ast::Expr>, asked: Asked<'_>) -> Option<Found> {
-        if self.relations.len() == 1 {
-            let alternatives = self.all_alternatives(selection)?;
-            return self.found_in_one(&alternatives, asked);
-        }
-        let mut clauses = match selection {
-            Some(selection) => self.clauses(selection, None)?,
-            None => Vec::new(),
+        let Conditions { known, others } = self.apart(selection.into_iter().chain(joins.conditions.iter().copied()));
+        let asked = asked.beside(&others);
+        let found = match self.relations.len() {
+            1 => self.found_in_one(&together(known)?, asked)?,
+            _ => self.found_in_several(joins, known, asked)?,
         };
-        for on in &joins.conditions {
-            clauses.append(&mut self.clauses(on, None)?);
-        }
+        self.with_conditions(found, &others)
+    }
+
+    fn found_in_several(&mut self, joins: &Joins<'_>, known: Vec<Alternatives>, asked: Asked<'_>) -> Option<Found> {
+        let known: Vec<Condition> = known.into_iter().flatten().flatten().collect();
+        let mut clauses: Vec<Clause> = known.into_iter().map(|condition| self.clause(condition, None)).collect();
         for (relation, on) in &joins.outer {
             clauses.append(&mut self.clauses(on, Some(*relation))?);
         }
@@ -139,20 +150,39 @@ impl<'t> Compiler<'t> {
             return None;
         }
         let is_there = Condition { column, data_type: self.type_of(column), test: Test::IsNotNull };
-        let mut alternatives = self.all_alternatives(selection)?;
-        alternatives.iter_mut().for_each(|conditions| conditions.push(is_there.clone()));
-        self.found_in_one(&alternatives, Asked { order: &[(column, is_greatest)], reach: Reach::First })
+        let Conditions { mut known, others } = self.apart(selection.into_iter());
+        known.push(vec![vec![is_there]]);
+        let order = [(column, is_greatest)];
+        let asked = Asked { order: &order, reach: Reach::First }.beside(&others);
+        let found = self.found_in_one(&together(known)?, asked)?;
+        self.with_conditions(found, &others)
+    }
+
+    /// Conditions that all hold, taken apart.
+    fn apart<'c>(&mut self, conditions: impl Iterator<Item = &'c ast::Expr>) -> Conditions<'c> {
+        let mut apart = Conditions { known: Vec::new(), others: Vec::new() };
+        let is_one_table = self.relations.len() == 1;
+        for operand in conditions.flat_map(|condition| operands(condition, &BinaryOperator::And)) {
+            match self.alternatives(operand) {
+                // Rows of several tables are found by what all of them meet.
+                Some(known) if is_one_table || known.len() == 1 => apart.known.push(known),
+                _ => apart.others.push(operand),
+            }
+        }
+        apart
+    }
+
+    /// The same rows, if they meet conditions that the planner works out.
+    fn with_conditions(&mut self, found: Found, others: &[&ast::Expr]) -> Option<Found> {
+        let all = others.iter().map(|condition| self.of_whole_rows(condition)).collect::<Option<Vec<_>>>()?;
+        let conditions = if all.is_empty() { Vec::new() } else { vec![all.concat()] };
+        Some(Found { conditions, ..found })
     }
 
     fn found_in_one(&self, alternatives: &Alternatives, asked: Asked<'_>) -> Option<Found> {
         let (_, source, is_ordered) = self.choose(&self.relations[0], alternatives, asked)?;
         let spare = if is_ordered { None } else { self.in_order(alternatives, asked) };
-        Some(Found { source, spare, first: 0, lookups: Vec::new(), is_ordered })
-    }
-
-    /// A condition, if there is one, as alternatives of conditions on single columns.
-    fn all_alternatives(&mut self, selection: Option<&ast::Expr>) -> Option<Alternatives> {
-        selection.map_or_else(|| Some(vec![Vec::new()]), |selection| self.alternatives(selection))
+        Some(Found { source, spare, first: 0, lookups: Vec::new(), conditions: Vec::new(), is_ordered })
     }
 
     /// A condition as clauses that all hold.
@@ -194,7 +224,8 @@ impl<'t> Compiler<'t> {
         }
         let relation = &self.relations[relation];
         self.table = relation.table;
-        Some(Found { source, spare: None, first: relation.first, lookups, is_ordered })
+        let first = relation.first;
+        Some(Found { source, spare: None, first, lookups, conditions: Vec::new(), is_ordered })
     }
 
     /// How rows of a table are looked up for rows of those that are `bound`, and how good that is; `None` if nothing
@@ -218,7 +249,7 @@ impl<'t> Compiler<'t> {
         let its: Vec<&Clause> = its.into_iter().filter(|clause| is_known(clause)).collect();
         let forms: Vec<Condition> = its.iter().filter_map(|clause| self.form(number, &clause.condition)).collect();
         let fits = trees(relation.table).filter_map(|(tree, layout)| {
-            let fit = Some(fit(relation, &layout, &forms)).filter(|fit| !fit.range.prefix.is_empty())?;
+            let fit = Some(fit(relation, &layout, &forms)).filter(|fit| fit.range.is_narrow())?;
             let is_key = tree == Tree::Primary && fit.range.prefix.len() == layout.key_columns.len();
             Some(((is_key, fit.range.width()), if is_key { Tree::Keys } else { tree }, fit))
         });

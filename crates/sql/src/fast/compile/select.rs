@@ -70,6 +70,10 @@ pub fn compile(query: &ast::Query, catalog: &Catalog, with: With<'_>) -> Option<
         false => Reach::Small,
     };
     let found = compiler.found(&joins, selection, Asked { order: &order, reach })?;
+    // They are held before they are whole.
+    if holds && !found.conditions.is_empty() {
+        return None;
+    }
     let output = compiler.output(&columns);
     let columns: Vec<usize> = columns.into_iter().map(|(_, column)| column).collect();
     let is_shown = |(column, _): &(usize, bool)| columns.contains(column);
@@ -159,9 +163,9 @@ impl Compiler<'_> {
         holds: bool,
         output: Vec<(String, DataType)>,
     ) -> Option<FastPlan> {
-        let Found { source, spare, first, lookups, .. } = found;
+        let Found { source, spare, first, lookups, conditions, .. } = found;
         let (width, Cut { limit, offset }) = (self.width(), cut);
-        let query = Query { source, spare, first, lookups, width, shape, limit, offset, holds };
+        let query = Query { source, spare, first, lookups, width, conditions, shape, limit, offset, holds };
         self.finish(Operation::Query(query), None, output)
     }
 
@@ -234,6 +238,10 @@ impl Compiler<'_> {
             output.push((alias.unwrap_or(name), data_type));
         }
         let order = self.order(query.order_by.as_ref(), &shown)?;
+        // Of what is shown the places of groups' columns alone are known here.
+        if order.iter().any(|(column, _)| *column >= self.width()) || has_places(query.order_by.as_ref()) {
+            return None;
+        }
         let is_known = |name: &str| shown.iter().any(|(other, _)| other == name);
         let is_column = |name: &str| self.visible().any(|relation| relation.table.column(name).is_some());
         let is_hidden = |(name, _): &(String, DataType)| !is_known(name) && is_column(name);
@@ -325,21 +333,34 @@ impl Compiler<'_> {
     }
 
     /// Columns, and whether they descend.
-    fn order(&self, order: Option<&ast::OrderBy>, shown: &Columns) -> Option<Vec<(usize, bool)>> {
+    fn order(&mut self, order: Option<&ast::OrderBy>, shown: &Columns) -> Option<Vec<(usize, bool)>> {
         let Some(order) = order else { return Some(Vec::new()) };
         let (OrderByKind::Expressions(list), None) = (&order.kind, &order.interpolate) else { return None };
         let column = |item: &ast::OrderByExpr| {
-            let column = self.column(&item.expr)?;
-            // A name of the answer goes before one of the table.
-            if let ast::Expr::Identifier(ident) = &item.expr
-                && shown.iter().any(|(name, other)| *name == name_of(ident) && *other != column)
-            {
-                return None;
-            }
             let is_plain = item.with_fill.is_none() && item.options.nulls_first.is_none();
-            is_plain.then_some((column, item.options.asc == Some(false)))
+            let column = self.ordered(&item.expr, shown).filter(|_| is_plain)?;
+            Some((column, item.options.asc == Some(false)))
         };
         list.iter().map(column).collect()
+    }
+
+    /// What rows are ordered by: a column of the answer, by its name or its place, one of the tables, or what the planner
+    /// works out of them.
+    fn ordered(&mut self, expr: &ast::Expr, shown: &Columns) -> Option<usize> {
+        let name = if let ast::Expr::Identifier(ident) = expr { name_of(ident) } else { String::new() };
+        let mut named = shown.iter().filter(|(other, _)| *other == name).map(|(_, column)| *column);
+        match expr {
+            ast::Expr::Value(value) => {
+                let ast::Value::Number(place, false) = &value.value else { return None };
+                let place = place.parse::<usize>().ok()?.checked_sub(1)?;
+                shown.get(place).map(|(_, column)| *column)
+            }
+            // A name of the answer goes before one of the table; what two columns are called is ambiguous.
+            ast::Expr::Identifier(_) if let Some(column) = named.next() => {
+                named.all(|other| other == column).then_some(column)
+            }
+            _ => self.column(expr).or_else(|| self.evaluated(expr)),
+        }
     }
 }
 
@@ -350,6 +371,12 @@ fn is_plain_call(function: &ast::Function, list: &ast::FunctionArgumentList) -> 
         && function.over.is_none()
         && function.within_group.is_empty()
         && function.null_treatment.is_none()
+}
+
+/// Whether something is ordered by the places of columns.
+fn has_places(order: Option<&ast::OrderBy>) -> bool {
+    let Some(ast::OrderBy { kind: OrderByKind::Expressions(list), .. }) = order else { return false };
+    list.iter().any(|item| matches!(item.expr, ast::Expr::Value(_)))
 }
 
 /// All columns of a table.

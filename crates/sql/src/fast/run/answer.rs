@@ -32,7 +32,7 @@ impl Running<'_> {
         sink: &mut dyn RowSink,
     ) -> Result<u64, Stopped> {
         let (limit, offset) = (self.row_count(&query.limit, usize::MAX)?, self.row_count(&query.offset, 0)?);
-        if query.lookups.is_empty()
+        if query.is_plain()
             && let (Shape::Rows(columns), false, Some(key)) = (&query.shape, holds, self.single_key(&query.source)?)
         {
             let Some(key) = key.filter(|_| limit > 0 && offset == 0) else { return Ok(0) };
@@ -150,7 +150,7 @@ impl Running<'_> {
         }
         let finder = self.finder(source.tree, transaction);
         let enough = limit.saturating_add(offset);
-        let is_exact = source.filter.is_none() && query.lookups.is_empty();
+        let is_exact = source.filter.is_none() && query.is_plain();
         let is_bounded = source.ranges.iter().all(Range::is_bounded);
         let most = if is_bounded { ENTRIES_MAX } else { ENTRIES_OF_WHOLE };
         let mut entries = match is_exact || enough > most {

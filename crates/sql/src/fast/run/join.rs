@@ -10,6 +10,7 @@ use super::super::plan::{Kind, Query, Source};
 use super::find::{ENTRIES_MAX, Finder, Relation};
 use super::rows::Running;
 use super::stopped::{Entry, Stopped};
+use super::whole::Whole;
 use saki_catalog::EntryDecoder;
 use saki_context::values::condition::Filter;
 use saki_store::{Eyes, Missing, Wanted};
@@ -25,13 +26,26 @@ impl Running<'_> {
         (query, source): (&'f Query, &'f Source),
         rows: &[Entry],
         transaction: &'f Transaction<'_>,
-        show: &mut Show<'_>,
+        given: &mut Show<'_>,
     ) -> Result<(), Stopped> {
+        let mut whole = Whole::new(self, query)?;
+        match self.join((query, source), rows, transaction, &mut |values| whole.add(values, given))? {
+            ControlFlow::Continue(()) => whole.finish(given).map(drop),
+            ControlFlow::Break(()) => Ok(()),
+        }
+    }
+
+    /// Shows the same without what is worked out of them; whether it was told to stop.
+    fn join<'f>(
+        &'f self,
+        (query, source): (&'f Query, &'f Source),
+        rows: &[Entry],
+        transaction: &'f Transaction<'_>,
+        show: &mut Show<'_>,
+    ) -> Result<ControlFlow<()>, Stopped> {
         let mut decoder = EntryDecoder::new(Arc::clone(self.layout));
         let ready = |source: &'f Source| source.filter.as_ref().map(|filter| Filter::new(filter, &self.inputs()));
         let filter = ready(source).transpose()?;
-        let mut show = |values: &[ValueRef<'_>]| self.complete(query.width, values, &mut *show)?;
-        let show: &mut Show<'_> = &mut show;
         if query.lookups.is_empty() {
             for (key, row) in rows {
                 let step = decoder.decode(self.table, key, row, |values| match &filter {
@@ -39,10 +53,10 @@ impl Running<'_> {
                     _ => show(values),
                 })??;
                 if step.is_break() {
-                    break;
+                    return Ok(step);
                 }
             }
-            return Ok(());
+            return Ok(ControlFlow::Continue(()));
         }
         let lookups = query.lookups.iter().zip(self.joined);
         let finders = lookups
@@ -52,6 +66,7 @@ impl Running<'_> {
         let weights = query.lookups.iter().map(|lookup| lookup.source.count(self.parameters).max(1)).collect();
         let mut flow = Flow { running: self, query, finders, filters, weights, away: Vec::new(), taken: 0 };
         let (nulls, columns) = (vec![ValueRef::Null; query.width], self.table.columns.len());
+        let mut end = ControlFlow::Continue(());
         for (key, row) in rows {
             let step = decoder.decode(self.table, key, row, |values| {
                 let row = placed(&nulls, query.first, &values[..columns]);
@@ -61,10 +76,11 @@ impl Running<'_> {
                 }
             })??;
             if step.is_break() {
+                end = step;
                 break;
             }
         }
-        if flow.away.is_empty() { Ok(()) } else { Err(Stopped::away(flow.away)) }
+        if flow.away.is_empty() { Ok(end) } else { Err(Stopped::away(flow.away)) }
     }
 }
 

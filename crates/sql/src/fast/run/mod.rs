@@ -7,6 +7,7 @@ mod join;
 mod rows;
 mod sink;
 mod stopped;
+mod whole;
 
 use std::sync::Arc;
 

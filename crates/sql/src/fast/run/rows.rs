@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::common::ScalarValue;
-use saki_base::{Value, ValueRef};
+use saki_base::ValueRef;
 use saki_mvcc::Transaction;
 
 use super::super::plan::{Computed, Source, Tree};
@@ -77,31 +77,6 @@ impl Running<'_> {
             now: self.now,
             local_now: self.local_now,
         }
-    }
-
-    /// Shows a row of so many columns with what is worked out of it behind them.
-    pub fn complete<T>(
-        &self,
-        width: usize,
-        values: &[ValueRef<'_>],
-        show: impl FnOnce(&[ValueRef<'_>]) -> T,
-    ) -> Result<T, Stopped> {
-        if self.computed.is_empty() {
-            return Ok(show(values));
-        }
-        let planned = self.computed.iter().filter_map(|computed| match computed {
-            Computed::Planned(evaluated) => Some(evaluated.value(values).ok_or(Stopped::Ordinary)),
-            Computed::Own(_) => None,
-        });
-        let planned = planned.collect::<Result<Vec<_>, _>>()?;
-        let (mut row, inputs, mut planned) = (values[..width].to_vec(), self.inputs_over(values), planned.iter());
-        for computed in self.computed {
-            row.push(match computed {
-                Computed::Own(expr) => expr.value(&inputs)?.value,
-                Computed::Planned(_) => planned.next().map_or(ValueRef::Null, Value::as_ref),
-            });
-        }
-        Ok(show(&row))
     }
 
     /// The key of a source that is about one row, if it has no filter; `Some(None)`: a part of it is NULL or beyond its
