@@ -73,6 +73,11 @@ impl<'s> Contention<'s> {
         }
     }
 
+    /// The statement has come to its end: nothing is kept for it any more.
+    pub fn end(&mut self) {
+        self.keeps_own = false;
+    }
+
     /// Lets go of the rows that are held, if that may break a circle of waiting transactions.
     async fn let_go(&mut self, error: SqlError) -> Result<()> {
         let mut transactions = self.transactions.lock().await;

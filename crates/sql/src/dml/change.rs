@@ -88,6 +88,7 @@ pub async fn change(
         transactions.check()?;
         match attempt(cx, transactions, (&concern, statement), &mut contention).await? {
             Attempt::Done(result, receipt) => {
+                contention.end();
                 cx.transactions.acknowledge(receipt).await?;
                 return Ok(result);
             }

@@ -93,6 +93,7 @@ impl Runner<'_> {
             };
             match attempt {
                 Attempt::Done(rows, receipt) => {
+                    contention.end();
                     self.transactions.acknowledge(receipt).await?;
                     return Ok(FastAnswer::Done(rows));
                 }
