@@ -2,6 +2,7 @@
 //! when the server ends.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
@@ -195,7 +196,11 @@ pub async fn until_stopped<T>(
     let requested = place.interrupt.requested();
     let _running = place.interrupt.running();
     // What fails here fails for this statement alone.
-    let work = std::panic::AssertUnwindSafe(work).catch_unwind();
+    let mut work = std::pin::pin!(std::panic::AssertUnwindSafe(work).catch_unwind());
+    // Most statements end here, before it is worth while to listen to anybody.
+    if let Poll::Ready(made) = futures::poll!(work.as_mut()) {
+        return made.map_err(|_| Failure::internal());
+    }
     tokio::select! {
         biased;
         made = work => made.map_err(|_| Failure::internal()),

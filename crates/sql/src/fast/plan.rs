@@ -64,6 +64,8 @@ pub struct Definition {
     delta: TableId,
     /// What the columns were called.
     columns: Vec<String>,
+    /// The generation, by its identity, in which it was last found to be as it was.
+    found_in: AtomicU64,
     /// Of the primary entries.
     pub layout: Arc<EntryLayout>,
 }
@@ -74,15 +76,22 @@ impl Definition {
             name: table.name.clone(),
             delta: table.delta,
             columns: table.columns.iter().map(|column| column.name.clone()).collect(),
+            found_in: AtomicU64::new(0),
             layout: Arc::new(table.primary_layout()),
         }
     }
 
     /// The table in a generation; `None` if it is not there as it was.
     pub fn find<'g>(&self, generation: &'g Generation) -> Option<(&'g Arc<Table>, Arc<Delta>)> {
-        let table = generation.catalog.get(&self.name)?;
-        let is_same = table.delta == self.delta && table.columns.iter().map(|column| &column.name).eq(&self.columns);
-        is_same.then_some((table, Arc::clone(generation.delta(table)?)))
+        let (table, number) = (generation.catalog.get(&self.name)?, generation.identity.number());
+        if self.found_in.load(Ordering::Relaxed) != number {
+            let names = table.columns.iter().map(|column| &column.name);
+            if table.delta != self.delta || !names.eq(&self.columns) {
+                return None;
+            }
+            self.found_in.store(number, Ordering::Relaxed);
+        }
+        Some((table, Arc::clone(generation.delta(table)?)))
     }
 }
 

@@ -113,13 +113,6 @@ impl Runner<'_> {
         }
     }
 
-    /// `now()`, and what the session's clocks show then, for a statement that begins.
-    fn moments(&self, is_within: bool) -> (i64, i64) {
-        let time = self.rules.parameters.time();
-        time.clock.begin_statement(is_within);
-        (time.now(), time.style.zone.local(time.now()))
-    }
-
     fn try_fast(
         &self,
         (transactions, contention): (&mut Transactions, &mut Contention<'_>),
@@ -157,7 +150,7 @@ impl Runner<'_> {
             }
             Err(error) => return transactions.refused(error.into(), contention).map(Attempt::Conflict),
         };
-        let (now, local_now) = self.moments(outlives);
+        let (now, local_now) = self.rules.parameters.begin_statement(outlives);
         let running = Running {
             db: self.db,
             generation: &generation,
