@@ -145,14 +145,6 @@ impl Parameters {
         SessionTime { style: Arc::clone(&self.state.read().effective.time), clock: Arc::clone(&self.clock) }
     }
 
-    /// A statement begins, within a transaction or as one: `now()`, in microseconds since 1970, and what the session's
-    /// clocks show then.
-    pub fn begin_statement(&self, is_within: bool) -> (i64, i64) {
-        self.clock.begin_statement(is_within);
-        let now = self.clock.transaction();
-        (now, self.state.read().effective.time.zone.local(now))
-    }
-
     /// The schema of the session's temporary tables, whether there are any or not.
     pub fn temporary_schema(&self) -> &str {
         &self.temporary

@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use parking_lot::Mutex;
-use saki_mvcc::{Receipt, Transaction};
+use saki_mvcc::{Contended, Holder, Receipt, Transaction};
 
-use super::contention::Conflict;
 use super::deferred::Deferring;
 use super::state::Transactions;
 use crate::database::Database;
@@ -194,6 +193,15 @@ impl Deref for ChangeEnv<'_> {
     fn deref(&self) -> &Arc<QueryEnv> {
         &self.env
     }
+}
+
+/// What is in the way of a statement: another transaction changed a row since the snapshot, or is changing it.
+#[derive(Debug, Default)]
+pub struct Conflict {
+    /// Who is changing it.
+    pub holder: Option<Holder>,
+    /// `None`: it is no row.
+    pub row: Option<Contended>,
 }
 
 /// Why changes were not made.

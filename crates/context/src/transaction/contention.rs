@@ -13,10 +13,10 @@
 //! - At the other levels nothing is held: the snapshot stays where it is, and a row that was changed since is 40001, or
 //!   the whole statement begins anew if it is a transaction by itself.
 
-use saki_mvcc::{Contended, Holder, Savepoint};
+use saki_mvcc::{Contended, Savepoint};
 use saki_store::{Missed, Point, TableReader};
 
-use super::change::Refusal;
+use super::change::{Conflict, Refusal};
 use super::level::Level;
 use super::shared::SessionTransactions;
 use super::state::Transactions;
@@ -24,15 +24,6 @@ use saki_catalog::{Result, SqlError};
 
 /// Attempts that a statement makes without holding rows: mostly the second one succeeds.
 const LIGHT_ATTEMPTS: u32 = 3;
-
-/// What is in the way of a statement: another transaction changed a row since the snapshot, or is changing it.
-#[derive(Debug, Default)]
-pub struct Conflict {
-    /// Who is changing it.
-    pub holder: Option<Holder>,
-    /// `None`: it is no row.
-    pub row: Option<Contended>,
-}
 
 /// A statement between its attempts. Dropped, it lets go of a transaction that was only for the statement.
 pub struct Contention<'s> {

@@ -7,8 +7,9 @@
 //! | SERIALIZABLE | that, and what was read must not have changed at COMMIT | 40001 |
 //!
 //! A row that another transaction is changing is waited for, and from some attempt on held while the statement begins
-//! anew (`contention`); the one that would close a circle of waiting transactions gets 40P01. A statement outside of BEGIN and COMMIT is a transaction by itself, and runs again whenever another got
-//! in its way. Statements that a client sends together are one transaction, until [`SessionTransactions::end_message`].
+//! anew (`contention`); the one that would close a circle of waiting transactions gets 40P01. A statement outside of
+//! BEGIN and COMMIT is a transaction by itself, and runs again whenever another got in its way. Statements that a
+//! client sends together are one transaction, until [`SessionTransactions::end_message`].
 //!
 //! COMMIT makes changes visible at once, and is answered when they are durable along with everything that they are
 //! based on (`saki_mvcc`: speculative commit). All else that clients are told, counts of changed rows between BEGIN and
@@ -34,7 +35,6 @@
 
 mod advisory;
 mod change;
-mod constraints;
 mod contention;
 mod control;
 mod deferred;
@@ -47,8 +47,8 @@ mod shared;
 mod state;
 mod tables;
 
-pub use change::{Change, ChangeEnv, Refusal, Waiting};
-pub use contention::{Conflict, Contention};
+pub use change::{Change, ChangeEnv, Conflict, Refusal, Waiting};
+pub use contention::Contention;
 pub use deferred::{Checked, DeferredCheck, Deferring, bytes_of};
 pub use locking::Locked;
 pub use shared::SessionTransactions;

@@ -113,8 +113,9 @@ async fn sleepers_hold_no_thread_and_are_woken() {
     }
     assert!(began.elapsed() >= Duration::from_millis(400));
     assert!(began.elapsed() < Duration::from_secs(8), "one after the other takes sixteen");
-    client.batch_execute("SET statement_timeout = '50ms'").await.unwrap();
+    client.batch_execute("SET statement_timeout = '200ms'").await.unwrap();
     assert_eq!(code(client.simple_query("SELECT pg_sleep(60)").await), "57014");
+    client.batch_execute("SET statement_timeout = 0").await.unwrap();
     assert!(truth(&client, "SELECT pg_sleep(-1) = '' AND pg_sleep(NULL) IS NULL").await);
 }
 

@@ -105,7 +105,7 @@ pub enum Computed {
 /// What it does.
 #[derive(Debug)]
 pub enum Operation {
-    Query(Query),
+    Query(Box<Query>),
     Update { source: Source, assigned: Vec<(usize, Expr)> },
     Delete(Source),
     Insert(Insert),
@@ -325,9 +325,8 @@ impl FastPlan {
             }
         };
         let source = match &self.operation {
-            Operation::Query(Query { source, .. }) | Operation::Update { source, .. } | Operation::Delete(source) => {
-                tree(&self.table, source.tree)
-            }
+            Operation::Query(query) => tree(&self.table, query.source.tree),
+            Operation::Update { source, .. } | Operation::Delete(source) => tree(&self.table, source.tree),
             Operation::Insert(_) => self.table.name.clone(),
         };
         let lookup = |lookup: &Lookup| {
@@ -410,10 +409,8 @@ impl FastPlan {
         let reads = self.returning.is_some().then_some(Privilege::Select);
         let all = |privileges: &[Privilege]| privileges.iter().copied().chain(reads).collect();
         match &self.operation {
-            Operation::Query(Query { holds: true, .. }) | Operation::Update { .. } => {
-                all(&[Privilege::Select, Privilege::Update])
-            }
-            Operation::Query(_) => all(&[Privilege::Select]),
+            Operation::Query(query) if !query.holds => all(&[Privilege::Select]),
+            Operation::Query(_) | Operation::Update { .. } => all(&[Privilege::Select, Privilege::Update]),
             Operation::Delete(_) => all(&[Privilege::Select, Privilege::Delete]),
             Operation::Insert(Insert { conflict: None, .. }) => all(&[Privilege::Insert]),
             Operation::Insert(_) => all(&[Privilege::Insert, Privilege::Select, Privilege::Update]),

@@ -1,5 +1,5 @@
-//! Conditions that are no comparison of a column with a value: compiled statements have the planner work them out of the
-//! rows that they find, and answer as a plan does.
+//! Conditions that are no comparison of a column with a value: compiled statements have the planner work them out of
+//! the rows that they find, and answer as a plan does.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -88,7 +88,8 @@ const JOINS: [&str; 9] = [
     "SELECT t.id, u.id FROM t LEFT JOIN small u ON u.id = t.n WHERE t.id < 300 AND coalesce(u.s, 'none') = 'none'",
     "SELECT t.id, u.id FROM t LEFT JOIN small u ON u.id = t.n WHERE t.id < 300 AND (u.id IS NULL) = t.b",
     "SELECT t.id, u.id FROM t LEFT JOIN small u ON u.id = t.n WHERE t.id < 300 AND u.id + t.id > 100",
-    "SELECT t.id, u.id FROM t LEFT JOIN small u ON u.id = t.n JOIN small v ON v.id = t.id AND v.s <> u.s WHERE t.id < 90",
+    "SELECT t.id, u.id FROM t LEFT JOIN small u ON u.id = t.n JOIN small v ON v.id = t.id AND v.s <> u.s \
+     WHERE t.id < 90",
     "SELECT sum(u.n), count(*) FROM t JOIN small u ON u.id = t.n WHERE t.n = 8 AND t.s || u.s <> 's1s1'",
     "SELECT u.s, count(*) FROM t JOIN small u ON u.id = t.n WHERE t.id < 300 AND t.x > u.x GROUP BY u.s",
 ];

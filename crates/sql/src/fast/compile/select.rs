@@ -166,7 +166,7 @@ impl Compiler<'_> {
         let Found { source, spare, first, lookups, conditions, .. } = found;
         let (width, Cut { limit, offset }) = (self.width(), cut);
         let query = Query { source, spare, first, lookups, width, conditions, shape, limit, offset, holds };
-        self.finish(Operation::Query(query), None, output)
+        self.finish(Operation::Query(Box::new(query)), None, output)
     }
 
     /// What columns of an answer are called, and their types.
@@ -344,8 +344,8 @@ impl Compiler<'_> {
         list.iter().map(column).collect()
     }
 
-    /// What rows are ordered by: a column of the answer, by its name or its place, one of the tables, or what the planner
-    /// works out of them.
+    /// What rows are ordered by: a column of the answer, by its name or its place, one of the tables, or what the
+    /// planner works out of them.
     fn ordered(&mut self, expr: &ast::Expr, shown: &Columns) -> Option<usize> {
         let name = if let ast::Expr::Identifier(ident) = expr { name_of(ident) } else { String::new() };
         let mut named = shown.iter().filter(|(other, _)| *other == name).map(|(_, column)| *column);

@@ -10,13 +10,10 @@ use super::super::plan::{Kind, Query, Source};
 use super::find::{ENTRIES_MAX, Finder, Relation};
 use super::rows::Running;
 use super::stopped::{Entry, Stopped};
-use super::whole::Whole;
+use super::whole::{Show, Whole};
 use saki_catalog::EntryDecoder;
 use saki_context::values::condition::Filter;
 use saki_store::{Eyes, Missing, Wanted};
-
-/// Takes rows, by column of the statement.
-pub type Show<'s> = dyn FnMut(&[ValueRef<'_>]) -> Result<ControlFlow<()>, Stopped> + 's;
 
 impl Running<'_> {
     /// Shows the rows that a query makes of those of its first table, found in one of its sources, until it is told to

@@ -113,6 +113,14 @@ impl Runner<'_> {
         }
     }
 
+    /// `now()`, and what the session's clocks show then, for a statement that begins.
+    fn moments(&self, is_within: bool) -> (i64, i64) {
+        let clock = self.rules.parameters.clock();
+        clock.begin_statement(is_within);
+        let now = clock.transaction();
+        (now, self.rules.parameters.state().effective.time.zone.local(now))
+    }
+
     fn try_fast(
         &self,
         (transactions, contention): (&mut Transactions, &mut Contention<'_>),
@@ -150,7 +158,7 @@ impl Runner<'_> {
             }
             Err(error) => return transactions.refused(error.into(), contention).map(Attempt::Conflict),
         };
-        let (now, local_now) = self.rules.parameters.begin_statement(outlives);
+        let (now, local_now) = self.moments(outlives);
         let running = Running {
             db: self.db,
             generation: &generation,

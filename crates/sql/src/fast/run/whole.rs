@@ -1,5 +1,5 @@
-//! Whole rows: with what is worked out of them behind the columns of the tables. What the planner works out is asked for
-//! many rows at a time, since that costs hardly more than for one.
+//! Whole rows: with what is worked out of them behind the columns of the tables. What the planner works out is asked of
+//! many rows at a time, since that costs hardly more than of one.
 
 use std::ops::ControlFlow;
 
@@ -7,11 +7,13 @@ use saki_base::{Value, ValueRef};
 
 use super::super::evaluated::Evaluated;
 use super::super::plan::{Computed, Query};
-use super::join::Show;
 use super::rows::Running;
 use super::stopped::Stopped;
 use saki_catalog::Result;
 use saki_context::values::condition::Filter;
+
+/// Takes rows, by column of the statement.
+pub type Show<'s> = dyn FnMut(&[ValueRef<'_>]) -> Result<ControlFlow<()>, Stopped> + 's;
 
 /// Rows at a time.
 const ROWS: usize = 1024;
