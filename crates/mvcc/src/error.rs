@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use saki_log::LogError;
-
 use saki_base::TableId;
+use saki_log::LogError;
 
 use crate::chain::Holder;
 

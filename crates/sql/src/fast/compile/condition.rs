@@ -43,7 +43,7 @@ pub struct Asked<'o> {
 
 /// What a condition is on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Subject {
+enum Subject {
     Column,
     /// Also an expression that the planner works out of whole rows.
     Expression,

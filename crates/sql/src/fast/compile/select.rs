@@ -239,7 +239,7 @@ impl Compiler<'_> {
         }
         let order = self.order(query.order_by.as_ref(), &shown)?;
         // Of what is shown the places of groups' columns alone are known here.
-        if order.iter().any(|(column, _)| *column >= self.width()) || has_places(query.order_by.as_ref()) {
+        if has_places(query.order_by.as_ref()) {
             return None;
         }
         let is_known = |name: &str| shown.iter().any(|(other, _)| other == name);

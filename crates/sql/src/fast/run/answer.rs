@@ -70,7 +70,7 @@ impl Running<'_> {
     ) -> Result<u64, Stopped> {
         let mut each = |show: &mut dyn FnMut(&[ValueRef<'_>])| match held {
             None => self.first((query, &query.source), (usize::MAX, 0), transaction, show).map(|_| ()),
-            Some(rows) => self.flow((query, &query.source), rows, transaction, &mut |values| {
+            Some(rows) => self.flow((query, &query.source), (rows, usize::MAX), transaction, &mut |values| {
                 show(values);
                 Ok(ControlFlow::Continue(()))
             }),
@@ -160,7 +160,8 @@ impl Running<'_> {
         let (mut seen, mut passed, mut given) = (0, 0, 0);
         loop {
             let rows = finder.rows(source, entries, &self.inputs())?;
-            self.flow((query, source), &rows[seen..], transaction, &mut |values| {
+            let wanted = enough - passed - given;
+            self.flow((query, source), (&rows[seen..], wanted), transaction, &mut |values| {
                 if passed < offset {
                     passed += 1;
                     return Ok(ControlFlow::Continue(()));

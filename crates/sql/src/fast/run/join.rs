@@ -17,15 +17,15 @@ use saki_store::{Eyes, Missing, Wanted};
 
 impl Running<'_> {
     /// Shows the rows that a query makes of those of its first table, found in one of its sources, until it is told to
-    /// stop.
+    /// stop, which it is to be after so many that are `wanted`.
     pub fn flow<'f>(
         &'f self,
         (query, source): (&'f Query, &'f Source),
-        rows: &[Entry],
+        (rows, wanted): (&[Entry], usize),
         transaction: &'f Transaction<'_>,
         given: &mut Show<'_>,
     ) -> Result<(), Stopped> {
-        let mut whole = Whole::new(self, query)?;
+        let mut whole = Whole::new(self, query, wanted)?;
         match self.join((query, source), rows, transaction, &mut |values| whole.add(values, given))? {
             ControlFlow::Continue(()) => whole.finish(given).map(drop),
             ControlFlow::Break(()) => Ok(()),

@@ -15,7 +15,7 @@ use saki_context::values::condition::Filter;
 /// Takes rows, by column of the statement.
 pub type Show<'s> = dyn FnMut(&[ValueRef<'_>]) -> Result<ControlFlow<()>, Stopped> + 's;
 
-/// Rows at a time.
+/// Rows at a time, at most.
 const ROWS: usize = 1024;
 
 /// Rows of a query that wait to be whole.
@@ -24,14 +24,18 @@ pub struct Whole<'w> {
     query: &'w Query,
     planned: Vec<&'w Evaluated>,
     filter: Option<Filter<'w>>,
+    /// How many rows are worked out together.
+    batch: usize,
     rows: Vec<Vec<Value>>,
 }
 
 impl<'w> Whole<'w> {
-    pub fn new(running: &'w Running<'w>, query: &'w Query) -> Result<Self, Stopped> {
+    /// Of a query of which so many rows are wanted: if each is one of the answer's, no others are looked for.
+    pub fn new(running: &'w Running<'w>, query: &'w Query, wanted: usize) -> Result<Self, Stopped> {
         let filter = (!query.conditions.is_empty()).then(|| Filter::new(&query.conditions, &running.inputs()));
-        let planned = planned(running.computed).collect();
-        Ok(Self { running, query, planned, filter: filter.transpose()?, rows: Vec::new() })
+        let filter = filter.transpose()?;
+        let batch = if filter.is_none() { wanted.min(ROWS) } else { ROWS };
+        Ok(Self { running, query, planned: planned(running.computed).collect(), filter, batch, rows: Vec::new() })
     }
 
     /// Adds a row, and shows those that are whole and meet what has to be true of them.
@@ -40,7 +44,7 @@ impl<'w> Whole<'w> {
             return self.running.complete(self.query.width, values, show)?;
         }
         self.rows.push(values[..self.query.width].iter().map(|value| Value::from(*value)).collect());
-        if self.rows.len() < ROWS { Ok(ControlFlow::Continue(())) } else { self.finish(show) }
+        if self.rows.len() < self.batch { Ok(ControlFlow::Continue(())) } else { self.finish(show) }
     }
 
     /// The same of the rows so far.
