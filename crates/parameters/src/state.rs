@@ -8,6 +8,13 @@ use crate::roles::{Acting, SessionRoles};
 
 pub type Values = BTreeMap<String, String>;
 
+/// How the open transaction differs from what the next would be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TransactionModes {
+    pub isolation: &'static str,
+    pub read_only: bool,
+}
+
 /// All values of a session at some time, by lower-case names, where they differ from the defaults.
 #[derive(Clone, Default, Debug)]
 pub struct State {

@@ -12,7 +12,7 @@ use crate::definition::{Definition, Kind, all, find};
 use crate::path::{SearchPath, temporary_schema};
 use crate::roles::{self, Acting, SessionRoles};
 use crate::session_time::{Clock, SessionTime};
-use crate::state::State;
+use crate::state::{State, TransactionModes};
 use crate::units;
 
 /// Parameters that somebody else knows: all names that begin as [`Self::prefix`] says.
@@ -47,13 +47,6 @@ impl Origin {
             Self::Session => "session",
         }
     }
-}
-
-/// How the open transaction differs from what the next would be.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct TransactionModes {
-    pub isolation: &'static str,
-    pub read_only: bool,
 }
 
 /// Shows the newest catalog, as a session sees it, to whoever asks.
@@ -133,6 +126,12 @@ impl Parameters {
     /// The values as they are.
     pub fn state(&self) -> Arc<State> {
         Arc::clone(&self.state.read())
+    }
+
+    /// What `read` asks of the values as they are, for those who ask at each statement.
+    #[inline]
+    pub fn ask_state<T>(&self, read: impl FnOnce(&Arc<State>) -> T) -> T {
+        read(&self.state.read())
     }
 
     /// When the session's transaction and statement began.

@@ -39,7 +39,7 @@ impl SessionLocks {
 
     /// How long its statements wait for what others have: `lock_timeout`; `None`: as long as it takes.
     pub fn patience(&self) -> Option<Duration> {
-        self.parameters.state().effective.lock_patience()
+        self.parameters.ask_state(|state| state.effective.lock_patience())
     }
 
     /// Waits for something that another transaction has, as long as `lock_timeout` lets it.

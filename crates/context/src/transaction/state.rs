@@ -56,9 +56,10 @@ impl Transactions {
         // What was set outside of transactions stays.
         self.parameters.commit();
         self.parameters.clock().begin_transaction();
-        let state = self.parameters.state();
-        let access = if state.effective.read_only { Access::ReadOnly } else { Access::ReadWrite };
-        Open::new(Level::named(&state.effective.isolation), access, scope)
+        self.parameters.ask_state(|state| {
+            let access = if state.effective.read_only { Access::ReadOnly } else { Access::ReadWrite };
+            Open::new(Level::named(&state.effective.isolation), access, scope)
+        })
     }
 
     /// Tells the parameters what the open transaction is.
@@ -266,7 +267,7 @@ impl Transactions {
 
     /// The isolation level of the open transaction, or of the next.
     pub fn level(&self) -> Level {
-        let default = || Level::named(&self.parameters.state().effective.isolation);
+        let default = || self.parameters.ask_state(|state| Level::named(&state.effective.isolation));
         self.open.as_ref().map_or_else(default, |open| open.level)
     }
 

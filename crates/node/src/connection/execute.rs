@@ -79,7 +79,7 @@ impl Connection {
         short: bool,
     ) -> Result<Outcome> {
         let (session, rows_sent) = (Arc::clone(&self.session), Arc::clone(&self.place.activity));
-        let timeout = session.parameters().state().effective.statement_timeout;
+        let timeout = session.parameters().ask_state(|state| state.effective.statement_timeout);
         if short {
             let Self { writer, .. } = self;
             let work = work::run(&session, work, &mut shape, limit, sql, (writer, &rows_sent));
@@ -112,7 +112,7 @@ impl Connection {
     /// # Errors
     /// Why it was stopped.
     pub async fn supervise<T: Send + 'static>(&mut self, mut task: Task<T>) -> Result<T> {
-        let timeout = self.session.parameters().state().effective.statement_timeout;
+        let timeout = self.session.parameters().ask_state(|state| state.effective.statement_timeout);
         let Self { place, reader, stage, .. } = self;
         match until_stopped(place, timeout, reader, stage, task.join()).await {
             Ok(made) => made,
@@ -129,7 +129,7 @@ impl Connection {
     /// The session's, or why it was stopped: nothing has been committed then.
     pub async fn end_message(&mut self) -> Result<()> {
         let session = Arc::clone(&self.session);
-        let timeout = session.parameters().state().effective.statement_timeout;
+        let timeout = session.parameters().ask_state(|state| state.effective.statement_timeout);
         let work = async { Ok(session.end_message().await?) };
         until_ended(&self.place, timeout, &mut self.reader, &mut self.stage, work).await
     }

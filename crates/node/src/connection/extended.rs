@@ -147,7 +147,8 @@ impl Connection {
         };
         let began = Instant::now();
         let by = |this: &Self| statement.prepared.statement.as_ref().map(|parsed| this.logged_by(parsed));
-        let is_logged = self.begin(&statement.sql, |this| by(this).unwrap_or(LoggedStatements::All));
+        let is_logged =
+            self.begin(&statement.sql, &statement.watched, |this| by(this).unwrap_or(LoggedStatements::All));
         let result = match state {
             PortalState::New => self.execute_new(&statement, values, formats, limit).await,
             PortalState::Suspended(mut cursor) => {

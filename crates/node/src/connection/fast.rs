@@ -55,9 +55,8 @@ impl Connection {
         let session = Arc::clone(&self.session);
         let begun = self.writer.buffer.len();
         let formats = formats::of_columns(given, plan.output.len())?;
-        let state = session.parameters().state();
-        let timeout = state.effective.statement_timeout;
-        let style = encode::style_of(state);
+        let (timeout, style) =
+            session.parameters().ask_state(|state| (state.effective.statement_timeout, encode::style_of(state)));
         let mut rows = Rows { out: &mut self.writer.buffer, begun, formats, style, plan };
         let work = session.execute_fast(plan, values, &mut rows);
         let answer = until_stopped(&self.place, timeout, &mut self.reader, &mut self.stage, work).await;

@@ -8,13 +8,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use saki_base::wall_micros;
-use saki_sql::{Command, LogLevel, LoggedStatements, Parsed, without_passwords};
+use saki_sql::{Command, LogLevel, LoggedStatements, Parsed, State, without_passwords};
 
 use super::Connection;
 use crate::failure::{Failure, Severity};
 
 /// By what `RUST_LOG` names these lines.
 const TARGET: &str = "saki_log";
+
+/// A text for those who watch.
+pub fn watched(sql: &Arc<str>) -> Arc<str> {
+    without_passwords(sql).map_or_else(|| Arc::clone(sql), Arc::from)
+}
 
 fn shown(sql: &str) -> Cow<'_, str> {
     without_passwords(sql).map_or(Cow::Borrowed(sql), Cow::Owned)
@@ -35,11 +40,13 @@ impl Connection {
 
     /// A statement begins: others see it, and the log has it if it is one of those that the session logs. Whether it
     /// does.
-    pub fn begin(&mut self, sql: &Arc<str>, by: impl FnOnce(&Self) -> LoggedStatements) -> bool {
+    ///
+    /// `watched` is its text without passwords.
+    pub fn begin(&mut self, sql: &Arc<str>, watched: &Arc<str>, by: impl FnOnce(&Self) -> LoggedStatements) -> bool {
         self.text = Some(Arc::clone(sql));
-        let state = self.session.parameters().state();
-        self.place.activity.begin(sql, state.effective.track_activities);
-        let wanted = state.effective.logging.statements;
+        let asked = |state: &Arc<State>| (state.effective.track_activities, state.effective.logging.statements);
+        let (is_tracked, wanted) = self.session.parameters().ask_state(asked);
+        self.place.activity.begin(watched, is_tracked);
         let is_logged = wanted != LoggedStatements::None && by(self) <= wanted;
         if is_logged {
             let (process, user) = (self.place.process, self.user());
@@ -59,7 +66,7 @@ impl Connection {
 
     /// A statement has ended well. `is_logged`: the log has its text.
     pub fn log_duration(&self, sql: &str, began: Instant, is_logged: bool) {
-        let logging = self.session.parameters().state().effective.logging;
+        let logging = self.session.parameters().ask_state(|state| state.effective.logging);
         if logging.slow.is_none() && !logging.durations {
             return;
         }

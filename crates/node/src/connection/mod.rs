@@ -167,11 +167,11 @@ impl Connection {
     }
 
     fn idle_limit(&self) -> (Duration, &'static str, &'static str) {
-        let state = self.session.parameters().state();
-        match self.session.transaction_status() {
+        let status = self.session.transaction_status();
+        self.session.parameters().ask_state(|state| match status {
             TransactionStatus::Idle => (state.effective.idle_session_timeout, "57P05", "idle-session"),
             _ => (state.effective.idle_in_transaction_timeout, "25P03", "idle-in-transaction"),
-        }
+        })
     }
 
     /// # Errors
@@ -268,10 +268,10 @@ impl Connection {
     /// Tells of parameters that have changed.
     fn report(&mut self) {
         let parameters = self.session.parameters();
-        let state = parameters.state();
-        if Arc::ptr_eq(&state, &self.told) {
+        if parameters.ask_state(|state| Arc::ptr_eq(state, &self.told)) {
             return;
         }
+        let state = parameters.state();
         for (name, value) in parameters.reported() {
             let own = name.to_lowercase();
             if state.setting(&own) != self.told.setting(&own) {

@@ -6,6 +6,7 @@ use std::time::Instant;
 use saki_sql::{Command, LoggedStatements, Parsed};
 
 use super::Connection;
+use super::log::watched;
 use super::work::{self, Outcome, Shape, Work};
 use crate::failure::{Failure, Result};
 use crate::message::{backend, formats};
@@ -33,7 +34,7 @@ impl Connection {
         let mut left = statements.len();
         let text_began = Instant::now();
         let by = |this: &Self| statements.iter().map(|parsed| this.logged_by(parsed)).min();
-        let is_logged = self.begin(&sql, |this| by(this).unwrap_or(LoggedStatements::All));
+        let is_logged = self.begin(&sql, &watched(&sql), |this| by(this).unwrap_or(LoggedStatements::All));
         for parsed in statements {
             let (verb, began) = (parsed.verb(), Instant::now());
             if together && !parsed.is_transaction() {

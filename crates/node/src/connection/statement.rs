@@ -5,6 +5,7 @@ use std::sync::Arc;
 use saki_base::memory::{Pool, Reservation};
 use saki_sql::{Prepared, ScalarValue, SqlError, kept_weight};
 
+use super::log::watched;
 use super::work::Cursor;
 use crate::failure::Result;
 use crate::types::{Format, named_oid, wire_type};
@@ -12,6 +13,8 @@ use crate::types::{Format, named_oid, wire_type};
 /// A prepared statement.
 pub struct Statement {
     pub sql: Arc<str>,
+    /// The same for those who watch.
+    pub watched: Arc<str>,
     pub prepared: Arc<Prepared>,
     /// Types of parameters, as the client stated or is told them.
     pub oids: Vec<u32>,
@@ -31,7 +34,8 @@ impl Statement {
         };
         let oids = prepared.parameters.iter().enumerate().map(oid).collect();
         let verb = prepared.statement.as_ref().map_or("", saki_sql::Parsed::verb);
-        Ok(Self { sql: sql.into(), prepared: Arc::new(prepared), oids, verb, _held: held })
+        let sql = Arc::<str>::from(sql);
+        Ok(Self { watched: watched(&sql), sql, prepared: Arc::new(prepared), oids, verb, _held: held })
     }
 
     /// Whether it is about the transaction itself.

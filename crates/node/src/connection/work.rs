@@ -188,7 +188,7 @@ pub async fn run(
 }
 
 fn style(session: &Session) -> Style {
-    style_of(session.parameters().state())
+    session.parameters().ask_state(style_of)
 }
 
 /// Begins a query whose rows are asked for later, as text.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 use saki_base::wall_micros;
-use saki_sql::{Session, TransactionStatus, without_passwords};
+use saki_sql::{Session, TransactionStatus};
 
 use crate::stream::Ends;
 
@@ -111,7 +111,7 @@ impl Activity {
         application.clone_into(&mut self.now.lock().application);
     }
 
-    /// A statement begins. `is_tracked`: others may know.
+    /// A statement begins, whose text has no passwords. `is_tracked`: others may know.
     pub fn begin(&self, statement: &Arc<str>, is_tracked: bool) {
         let micros = wall_micros();
         self.rows.store(0, Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl Activity {
             now.state = State::Active;
             now.since = micros;
         }
-        now.statement = Some(without_passwords(statement).map_or_else(|| Arc::clone(statement), Arc::from));
+        now.statement = Some(Arc::clone(statement));
         now.began = micros;
     }
 

@@ -38,8 +38,8 @@ pub struct Column {
 pub type Style = Option<Arc<State>>;
 
 /// How values look in a session.
-pub fn style_of(state: Arc<State>) -> Style {
-    (!state.effective.is_plain).then_some(state)
+pub fn style_of(state: &Arc<State>) -> Style {
+    (!state.effective.is_plain).then(|| Arc::clone(state))
 }
 
 enum Values {

@@ -297,7 +297,7 @@ impl Source {
 impl FastPlan {
     /// Whether it means the same to a session with these parameters.
     pub(super) fn is_for(&self, parameters: &Parameters) -> bool {
-        self.state.as_ref().is_none_or(|of| Arc::ptr_eq(of, &parameters.state()))
+        self.state.as_ref().is_none_or(|of| parameters.ask_state(|state| Arc::ptr_eq(of, state)))
     }
 
     /// Its command.

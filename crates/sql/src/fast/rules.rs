@@ -76,7 +76,8 @@ impl KeptRules {
 
     /// The rules, if they still hold.
     pub fn rules(&self, with: &RulePlanner<'_>, generation: &Generation) -> Option<Arc<Rules>> {
-        let is_same = self.generation == generation.identity && Arc::ptr_eq(&self.state, &with.parameters.state());
+        let is_same = self.generation == generation.identity
+            && with.parameters.ask_state(|state| Arc::ptr_eq(&self.state, state));
         is_same.then(|| Arc::clone(&self.rules))
     }
 }

@@ -10,6 +10,7 @@
 //! a query that is itself, for a change `SELECT column = value, … FROM table WHERE condition`. What is found nowhere is
 //! text.
 
+mod current;
 mod literal;
 mod open_query;
 mod parameters;
@@ -28,6 +29,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
+pub(crate) use self::current::Current;
 use self::open_query::OpenQuery;
 pub use self::parameters::bind;
 use self::parameters::{bind_typed, placeholders, row_counts};
@@ -57,6 +59,8 @@ pub struct Prepared {
     /// The names that it was analyzed with, by a `search_path` that is not `public` alone; the statement is kept as it
     /// was written.
     pub names: Option<Vec<Found>>,
+    /// Where those names are known to mean what they meant.
+    pub(crate) current: Current,
     /// The query for plans that serve many values.
     open: Option<Arc<OpenQuery>>,
 }
@@ -72,6 +76,7 @@ impl Prepared {
             schema: None,
             fast: None,
             names: None,
+            current: Current::default(),
             open: None,
         }
     }
@@ -80,7 +85,8 @@ impl Prepared {
     pub fn compiled(parsed: Parsed, plan: FastPlan, names: Option<Vec<Found>>) -> Self {
         let (parameters, schema) = (plan.parameters.clone(), plan.schema());
         let (statement, fast) = (Some(parsed), Some(Arc::new(plan)));
-        Self { statement, parameters, names_of_types: HashMap::new(), schema, fast, names, open: None }
+        let (names_of_types, current) = Default::default();
+        Self { statement, parameters, names_of_types, schema, fast, names, current, open: None }
     }
 
     /// # Errors
@@ -171,7 +177,16 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
     let is_declared = |index: &usize| declared.get(*index).is_some_and(Option::is_some);
     let named = |index: usize| Some((index, cast.get(&format!("${}", index + 1))?.name?));
     let names_of_types = (0..count).filter(|index| !is_declared(index)).filter_map(named).collect();
-    Ok(Prepared { statement: Some(parsed), parameters, names_of_types, schema, fast: None, names: None, open })
+    Ok(Prepared {
+        statement: Some(parsed),
+        parameters,
+        names_of_types,
+        schema,
+        fast: None,
+        names: None,
+        current: Current::default(),
+        open,
+    })
 }
 
 async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {

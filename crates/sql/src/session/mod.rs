@@ -8,6 +8,7 @@ mod at_commit;
 mod deferred;
 mod dispatch;
 mod logged;
+mod names;
 mod parameters;
 mod settings;
 mod temporary;
@@ -32,17 +33,16 @@ use crate::fast::{FastAnswer, FastPlan, RowSink, RulePlanner, Runner};
 use crate::prepared::{self, Prepared};
 use saki_base::memory::Reservation;
 use saki_base::stack::WithRoom;
-use saki_catalog::{Catalog, PUBLIC, Result, SqlError};
+use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::database::{Database, FileAccess, Files, SessionDraft};
 use saki_context::planner::{Planner, SessionSequences};
 use saki_context::query;
-use saki_context::statement::{self as statement_names, Found, Names, Parsed, Scope, StatementResult, TableName};
+use saki_context::statement::{Found, Parsed, StatementResult};
 use saki_context::transaction::{SessionTransactions, TransactionStatus};
 use saki_parameters::{Parameters, State, read_only};
 use saki_plan::{Progress, QueryProgress, Settings};
 use saki_postgres::statement;
-use saki_postgres::statement::AccessStatement;
 use saki_store::Generation;
 use saki_system::{SessionFacts, SystemCatalog};
 
@@ -107,16 +107,21 @@ impl Session {
 
     /// Our own settings of it.
     pub fn settings(&self) -> Settings {
-        let state = self.parameters.state();
-        {
-            let known = self.settings.read();
-            if Arc::ptr_eq(&known.0, &state) {
-                return known.1.clone();
-            }
+        self.ask_settings(Settings::clone)
+    }
+
+    /// What `read` asks of them.
+    fn ask_settings<T>(&self, read: impl FnOnce(&Settings) -> T) -> T {
+        let known = self.settings.read();
+        if self.parameters.ask_state(|state| Arc::ptr_eq(&known.0, state)) {
+            return read(&known.1);
         }
+        drop(known);
+        let state = self.parameters.state();
         let settings = settings::settings_of(&state);
-        *self.settings.write() = (state, settings.clone());
-        settings
+        let read = read(&settings);
+        *self.settings.write() = (state, settings);
+        read
     }
 
     /// What was set stays, if no transaction is open that could take it back.
@@ -166,56 +171,6 @@ impl Session {
     fn newest(&self) -> Arc<Generation> {
         let own = self.transactions.has_draft().then(|| self.transactions.newest().ok()).flatten();
         own.unwrap_or_else(|| self.db.generation())
-    }
-
-    /// Gives names that say no schema the one in which `search_path` finds them, and takes the database's from those
-    /// that say it; `None`: the schema is `public` for all.
-    fn resolve(&self, Parsed(parsed, spelled): &mut Parsed) -> Result<Option<Vec<Found>>> {
-        let catalog = &self.newest().catalog;
-        let path = self.system.search_path(catalog);
-        let completes = path.is_some() || statement_names::makes_temporary(parsed);
-        if !completes && *spelled == Names::Short {
-            return Ok(None);
-        }
-        let is_external = |name: &str| self.planner.names.is_external(name);
-        let public = [PUBLIC.to_owned()];
-        let database = self.system.database_name();
-        let scope = self.scope(catalog, path.as_deref().unwrap_or(&public), &is_external);
-        let scope = Scope { database: &database, completes, ..scope };
-        let found = statement_names::resolve(parsed, &scope)?;
-        Ok(path.is_some().then_some(found))
-    }
-
-    fn scope<'s>(
-        &'s self,
-        catalog: &'s Catalog,
-        path: &'s [String],
-        is_external: &'s dyn Fn(&str) -> bool,
-    ) -> Scope<'s> {
-        let temporary = self.parameters.temporary_schema();
-        Scope { catalog, database: "", path, completes: true, temporary, is_external }
-    }
-
-    /// The same for a statement about privileges, whose names are in its text.
-    fn resolve_access(&self, statement: &mut AccessStatement) -> Result<()> {
-        let catalog = &self.newest().catalog;
-        let path = self.system.search_path(catalog);
-        let database = self.system.database_name();
-        let scope = self.scope(catalog, path.as_deref().unwrap_or_default(), &|_| false);
-        let scope = Scope { database: &database, completes: path.is_some(), ..scope };
-        let (names, is_optional) = statement.relations_mut();
-        names.iter_mut().try_for_each(|name| statement_names::resolve_relation(name, &scope, is_optional))
-    }
-
-    /// Whether the names of a statement mean what they meant when it was prepared.
-    pub fn is_current(&self, prepared: &Prepared) -> bool {
-        let generation = self.newest();
-        let path = self.system.search_path(&generation.catalog);
-        match (path, &prepared.names) {
-            (None, None) => true,
-            (Some(path), Some(names)) => self.scope(&generation.catalog, &path, &|_| false).agrees(names),
-            _ => false,
-        }
     }
 
     /// What a statement works with that begins now.
@@ -364,7 +319,7 @@ impl Session {
 
     /// Whether statements are compiled now: they have no end of their own.
     fn compiles(&self) -> bool {
-        self.at_commit.lock().is_empty() && self.settings().compiles()
+        self.at_commit.lock().is_empty() && self.ask_settings(Settings::compiles)
     }
 
     /// Runs a prepared statement with one value per parameter.
@@ -403,7 +358,7 @@ impl Session {
         values: &[ScalarValue],
         sink: &mut (dyn RowSink + Send),
     ) -> Result<FastAnswer> {
-        match self.settings().compiles() && !plan.is_long(values) {
+        match self.ask_settings(Settings::compiles) && !plan.is_long(values) {
             true => self.runner().execute(plan, values, sink).await,
             false => Ok(FastAnswer::Ordinary),
         }
@@ -418,18 +373,6 @@ impl Session {
             return Err(read_only("COPY FROM"));
         }
         CopyTarget::new(&self.context(), table, columns)
-    }
-
-    /// The catalog's name of a table that COPY names: found by `search_path` if it says no schema.
-    ///
-    /// # Errors
-    /// 42P01.
-    pub fn table_name(&self, name: &TableName) -> Result<String> {
-        let catalog = &self.newest().catalog;
-        match self.system.search_path(catalog) {
-            Some(path) if !name.is_qualified => self.scope(catalog, &path, &|_| false).relation(&name.name),
-            _ => Ok(name.name.clone()),
-        }
     }
 
     /// Refuses COPY … FREEZE (55000) of a table that the transaction has not made or emptied since its savepoint.

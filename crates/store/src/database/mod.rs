@@ -140,11 +140,17 @@ impl Database {
         Arc::clone(&self.current.read())
     }
 
+    /// The number of the newest generation, of which there is never another.
+    #[inline]
+    pub fn newest(&self) -> GenerationNumber {
+        GenerationNumber(self.newest.load(Ordering::SeqCst))
+    }
+
     /// Whether nothing has been published since a generation, as far as whoever holds a lock need know: what its lock
     /// keeps away has not been.
     #[inline]
     pub fn is_newest(&self, generation: &Generation) -> bool {
-        self.newest.load(Ordering::SeqCst) == generation.number().0
+        self.newest() == generation.number()
     }
 
     /// Who may use which table how.

@@ -116,9 +116,12 @@ impl Runner<'_> {
     /// `now()`, and what the session's clocks show then, for a statement that begins.
     fn moments(&self, is_within: bool) -> (i64, i64) {
         let clock = self.rules.parameters.clock();
-        clock.begin_statement(is_within);
+        // One by itself has begun with its transaction.
+        if is_within {
+            clock.begin_statement(true);
+        }
         let now = clock.transaction();
-        (now, self.rules.parameters.state().effective.time.zone.local(now))
+        (now, self.rules.parameters.ask_state(|state| state.effective.time.zone.local(now)))
     }
 
     fn try_fast(

@@ -1,0 +1,82 @@
+//! What the names in a session's statements mean: `search_path`, and the database's own name, say it.
+
+use saki_catalog::{Catalog, PUBLIC, Result};
+use saki_context::statement::{self as statement_names, Found, Names, Parsed, Scope, TableName};
+use saki_postgres::statement::AccessStatement;
+
+use super::Session;
+use crate::prepared::Prepared;
+
+impl Session {
+    /// Gives names that say no schema the one in which `search_path` finds them, and takes the database's from those
+    /// that say it; `None`: the schema is `public` for all.
+    pub(super) fn resolve(&self, Parsed(parsed, spelled): &mut Parsed) -> Result<Option<Vec<Found>>> {
+        let catalog = &self.newest().catalog;
+        let path = self.system.search_path(catalog);
+        let completes = path.is_some() || statement_names::makes_temporary(parsed);
+        if !completes && *spelled == Names::Short {
+            return Ok(None);
+        }
+        let is_external = |name: &str| self.planner.names.is_external(name);
+        let public = [PUBLIC.to_owned()];
+        let database = self.system.database_name();
+        let scope = self.scope(catalog, path.as_deref().unwrap_or(&public), &is_external);
+        let scope = Scope { database: &database, completes, ..scope };
+        let found = statement_names::resolve(parsed, &scope)?;
+        Ok(path.is_some().then_some(found))
+    }
+
+    fn scope<'s>(
+        &'s self,
+        catalog: &'s Catalog,
+        path: &'s [String],
+        is_external: &'s dyn Fn(&str) -> bool,
+    ) -> Scope<'s> {
+        let temporary = self.parameters.temporary_schema();
+        Scope { catalog, database: "", path, completes: true, temporary, is_external }
+    }
+
+    /// The same for a statement about privileges, whose names are in its text.
+    pub(super) fn resolve_access(&self, statement: &mut AccessStatement) -> Result<()> {
+        let catalog = &self.newest().catalog;
+        let path = self.system.search_path(catalog);
+        let database = self.system.database_name();
+        let scope = self.scope(catalog, path.as_deref().unwrap_or_default(), &|_| false);
+        let scope = Scope { database: &database, completes: path.is_some(), ..scope };
+        let (names, is_optional) = statement.relations_mut();
+        names.iter_mut().try_for_each(|name| statement_names::resolve_relation(name, &scope, is_optional))
+    }
+
+    /// Whether the names of a statement mean what they meant when it was prepared.
+    pub fn is_current(&self, prepared: &Prepared) -> bool {
+        // A catalog of the transaction's own changes under the number of the published one.
+        let newest = (!self.transactions.has_draft()).then(|| self.db.newest());
+        if newest.is_some_and(|newest| prepared.current.is_known(newest, &self.parameters)) {
+            return true;
+        }
+        let state = self.parameters.state();
+        let generation = self.newest();
+        let path = self.system.search_path(&generation.catalog);
+        let is_current = match (path, &prepared.names) {
+            (None, None) => true,
+            (Some(path), Some(names)) => self.scope(&generation.catalog, &path, &|_| false).agrees(names),
+            _ => false,
+        };
+        if is_current && newest == Some(generation.number()) {
+            prepared.current.know(generation.number(), state);
+        }
+        is_current
+    }
+
+    /// The catalog's name of a table that COPY names: found by `search_path` if it says no schema.
+    ///
+    /// # Errors
+    /// 42P01.
+    pub fn table_name(&self, name: &TableName) -> Result<String> {
+        let catalog = &self.newest().catalog;
+        match self.system.search_path(catalog) {
+            Some(path) if !name.is_qualified => self.scope(catalog, &path, &|_| false).relation(&name.name),
+            _ => Ok(name.name.clone()),
+        }
+    }
+}
