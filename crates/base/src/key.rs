@@ -44,6 +44,9 @@ const ESCAPED_ZERO: u8 = 0xff;
 /// that a text sorts before the texts it is a prefix of.
 const TERMINATOR: u8 = 0x00;
 
+/// What ends a text.
+const TEXT_END: [u8; 2] = [ESCAPE, TERMINATOR];
+
 const _: () = assert!(MARKER_VALUE < MARKER_NULL && TERMINATOR < ESCAPED_ZERO);
 
 /// One column of a key.
@@ -168,6 +171,17 @@ pub fn encode_column(column: KeyColumn, value: ValueRef<'_>, out: &mut Vec<u8>) 
     Ok(())
 }
 
+/// Appends what the encodings of all texts begin with that begin with `text`; not of type char(n), whose blanks at the
+/// end do not count.
+///
+/// # Errors
+/// As [`encode_column`].
+pub fn encode_beginning(column: KeyColumn, text: &str, out: &mut Vec<u8>) -> Result<(), KeyError> {
+    encode_column(column, ValueRef::Text(text), out)?;
+    out.truncate(out.len() - TEXT_END.len());
+    Ok(())
+}
+
 fn encode_value(data_type: DataType, value: ValueRef<'_>, out: &mut Vec<u8>) -> Result<(), KeyError> {
     match (data_type, value) {
         (DataType::Bool, ValueRef::Bool(value)) => out.push(value as u8),
@@ -226,7 +240,7 @@ fn encode_bytes(bytes: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&[ESCAPE, ESCAPED_ZERO]);
         out.extend_from_slice(piece);
     }
-    out.extend_from_slice(&[ESCAPE, TERMINATOR]);
+    out.extend_from_slice(&TEXT_END);
 }
 
 /// Bytes of an encoded value, without a marker; `None`: they depend on the value.

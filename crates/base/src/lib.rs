@@ -73,4 +73,5 @@ pub use time::{civil, clock, interval};
 pub use types::{Column, DataType, ValueRef};
 pub use value::compare_op::CompareOp;
 pub use value::display::display;
+pub use value::pattern::{self, Pattern};
 pub use value::{Value, compare};

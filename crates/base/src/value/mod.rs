@@ -4,6 +4,7 @@
 
 pub mod compare_op;
 pub mod display;
+pub mod pattern;
 
 use std::cmp::Ordering;
 

@@ -204,6 +204,15 @@ pub struct Conflict {
     pub row: Option<Contended>,
 }
 
+/// What a client learns of a statement that has ended well.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Telling {
+    /// Rows, or a count that rests on what is in rows.
+    All,
+    /// How many of the keys that it names have rows, or that they had none.
+    Presence,
+}
+
 /// Why changes were not made.
 #[derive(Debug)]
 pub enum Refusal {
@@ -256,10 +265,14 @@ impl Transactions {
     }
 
     /// Commits what is a transaction by itself. What has to be durable before a client is told of the statement: of one
-    /// whose transaction goes on, and may come to nothing, all that has been seen.
-    pub fn end_statement(&mut self) -> Result<Option<Receipt>, Refusal> {
+    /// whose transaction goes on, and may come to nothing, what has been seen of that which it tells.
+    pub fn end_statement(&mut self, telling: Telling) -> Result<Option<Receipt>, Refusal> {
         if self.outlives_statement() {
-            return Ok(self.engine.as_ref().map(saki_mvcc::Runner::receipt));
+            let receipt = match telling {
+                Telling::All => saki_mvcc::Runner::receipt,
+                Telling::Presence => saki_mvcc::Runner::presence,
+            };
+            return Ok(self.engine.as_ref().map(receipt));
         }
         Ok(self.end()?)
     }

@@ -47,7 +47,7 @@ mod shared;
 mod state;
 mod tables;
 
-pub use change::{Change, ChangeEnv, Conflict, Refusal, Waiting};
+pub use change::{Change, ChangeEnv, Conflict, Refusal, Telling, Waiting};
 pub use contention::Contention;
 pub use deferred::{Checked, DeferredCheck, Deferring, bytes_of};
 pub use locking::Locked;

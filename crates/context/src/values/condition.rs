@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::Array;
 use datafusion::common::ScalarValue;
-use saki_base::{CompareOp, DataType, Value, ValueRef, compare};
+use saki_base::{CompareOp, DataType, Pattern, Value, ValueRef, compare};
 
 use super::expr::{Expr, Inputs, Misfit, Scaled, scalar};
 
@@ -15,6 +15,8 @@ pub enum Test {
     /// It equals one of these.
     OneOf(Values),
     Compare(CompareOp, Expr),
+    /// Its text, not of type char(n), is like a pattern that says how it begins, or what it is.
+    Like(Expr),
     /// It is NULL.
     IsNull,
     IsNotNull,
@@ -241,7 +243,7 @@ impl Condition {
     pub fn columns(&self, visit: &mut dyn FnMut(usize)) {
         match &self.test {
             Test::OneOf(values) => values.columns(visit),
-            Test::Compare(_, expr) => expr.columns(visit),
+            Test::Compare(_, expr) | Test::Like(expr) => expr.columns(visit),
             Test::IsNull | Test::IsNotNull => {}
         }
     }
@@ -260,6 +262,12 @@ impl Condition {
                 let ordering = value.compared(expr.value(inputs)?.trimmed(self.data_type))?;
                 Ok(ordering.is_some_and(|ordering| operator.holds(ordering)))
             }
+            Test::Like(pattern) => match (value.value, pattern.value(inputs)?.value) {
+                (ValueRef::Text(text), ValueRef::Text(pattern)) => {
+                    Ok(Pattern::read(pattern).ok_or(Misfit::Ordinary)?.is_met(text))
+                }
+                _ => Ok(false),
+            },
             Test::IsNull => Ok(value.value == ValueRef::Null),
             Test::IsNotNull => Ok(value.value != ValueRef::Null),
             Test::OneOf(values) => {

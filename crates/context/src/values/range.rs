@@ -3,8 +3,8 @@
 use std::ops::Bound;
 
 use datafusion::common::ScalarValue;
-use saki_base::key::{encode_column, prefix_successor};
-use saki_base::{KeyColumn, ValueRef};
+use saki_base::key::{encode_beginning, encode_column, prefix_successor};
+use saki_base::{KeyColumn, Pattern, ValueRef};
 
 use super::condition::Values;
 use super::expr::{Expr, Inputs, Misfit};
@@ -21,6 +21,8 @@ pub struct Range {
     /// Of the key column behind the prefix; `true`: the value itself is in the range. No NULL is then.
     pub low: Option<(Expr, bool)>,
     pub high: Option<(Expr, bool)>,
+    /// The pattern that texts of that column are like, in place of bounds.
+    pub like: Option<Expr>,
     /// Whether NULLs of that column are left out without a bound as well.
     pub is_not_null: bool,
 }
@@ -81,7 +83,8 @@ fn merged(mut all: Vec<Bounds>) -> Vec<Bounds> {
 impl Range {
     /// How much it says: key columns with values twice, bounds once each.
     pub fn width(&self) -> usize {
-        2 * self.prefix.len() + usize::from(self.low.is_some()) + usize::from(self.high.is_some())
+        let bounds = [self.low.is_some(), self.high.is_some(), self.like.is_some(), self.like.is_some()];
+        2 * self.prefix.len() + bounds.into_iter().filter(|is_there| *is_there).count()
     }
 
     /// How many prefixes its values make, of parameters with these values.
@@ -96,7 +99,7 @@ impl Range {
 
     /// Whether it is less than what lies on one side of a value.
     pub fn is_narrow(&self) -> bool {
-        !self.prefix.is_empty() || self.low.is_some() && self.high.is_some()
+        !self.prefix.is_empty() || self.low.is_some() && self.high.is_some() || self.like.is_some()
     }
 
     /// Whether its prefix is one.
@@ -112,6 +115,10 @@ impl Range {
     fn bounds(&self, columns: &[KeyColumn], inputs: &Inputs<'_>, all: &mut Vec<Bounds>) -> Result<(), Misfit> {
         let behind = columns.get(self.prefix.len());
         for prefix in self.prefixes(columns, inputs)? {
+            if let (Some(pattern), Some(column)) = (&self.like, behind) {
+                all.extend(texts_like(pattern, *column, prefix, inputs)?);
+                continue;
+            }
             let end = |bound: &Option<(Expr, bool)>| end(bound, behind, &prefix, inputs);
             let (Some(mut low), Some(mut high)) = (end(&self.low)?, end(&self.high)?) else { return Ok(()) };
             if high.is_none()
@@ -177,6 +184,21 @@ impl Range {
         }
         Ok(prefixes)
     }
+}
+
+/// The texts of a column behind a prefix that are like a pattern; `None` if that is NULL.
+fn texts_like(
+    pattern: &Expr,
+    column: KeyColumn,
+    mut key: Vec<u8>,
+    inputs: &Inputs<'_>,
+) -> Result<Option<Bounds>, Misfit> {
+    let ValueRef::Text(pattern) = pattern.value(inputs)?.value else { return Ok(None) };
+    match Pattern::read(pattern).ok_or(Misfit::Ordinary)? {
+        Pattern::Text(text) => encode(column, ValueRef::Text(text), &mut key)?,
+        Pattern::Beginning(text) => encode_beginning(column, text, &mut key).map_err(SqlError::from)?,
+    }
+    Ok(Some((key.clone(), after(key))))
 }
 
 /// Where a range ends on one side; `None` if that is NULL, which is on no side of anything.

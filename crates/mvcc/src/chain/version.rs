@@ -20,7 +20,9 @@ pub(super) const TOMBSTONE: u32 = u32::MAX;
 pub(super) const INLINE: u32 = 1 << 31;
 /// In `capacity`: taken out of its chain although its successor is not seen by all yet.
 pub(super) const PRUNED: u32 = 1 << 30;
-const CAPACITY_MASK: u32 = PRUNED - 1;
+/// In `capacity`: there has been a row here, without a break, since a commit that is durable.
+const LASTING: u32 = 1 << 29;
+const CAPACITY_MASK: u32 = LASTING - 1;
 
 /// How a transaction marks what it has not committed yet.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -91,7 +93,7 @@ pub struct Version {
     pub(super) next: AtomicPtr<Version>,
     /// Bytes of the body, or [`TOMBSTONE`].
     pub(super) length: u32,
-    /// Bytes of the body that there is room for, [`INLINE`] and [`PRUNED`].
+    /// Bytes of the body that there is room for, [`INLINE`], [`PRUNED`] and [`LASTING`].
     pub(super) capacity: AtomicU32,
 }
 
@@ -156,6 +158,19 @@ impl Version {
     /// Whether it is part of its row's block, and so not freed by itself.
     pub fn is_inline(&self) -> bool {
         self.capacity.load(Ordering::Relaxed) & INLINE != 0
+    }
+
+    /// Whether the row has been there, without a break, since a commit that was durable when this version was made: so
+    /// it is there whatever becomes of commits that are not durable yet.
+    #[inline]
+    pub fn is_lasting(&self) -> bool {
+        self.capacity.load(Ordering::Relaxed) & LASTING != 0
+    }
+
+    /// States that it is. For its writer, before anybody else can see it.
+    pub fn set_lasting(&self) {
+        let capacity = self.capacity.load(Ordering::Relaxed);
+        self.capacity.store(capacity | LASTING, Ordering::Relaxed);
     }
 
     /// Bytes of its block.

@@ -52,6 +52,8 @@ pub(crate) struct Suspended {
     pub reads: Reads,
     pub writes: Vec<Write>,
     pub receipt: Receipt,
+    /// The same of which rows are there.
+    pub presence: u64,
     pub seen_at_moments: OnceCell<Arc<AtomicU64>>,
     pub positions: Positions,
 }

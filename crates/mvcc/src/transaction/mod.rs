@@ -46,7 +46,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::chain::{Holder, Row, Writer};
+use crate::chain::{Holder, Row, Version, Writer};
 use crate::epoch::{Epochs, Pin};
 use crate::error::Error;
 use crate::runner::{Durability, Isolation, Positions, Reads, Receipt, Runner, ScanMemory, Write};
@@ -98,7 +98,9 @@ pub struct Transaction<'s> {
     writes: Vec<Write>,
     /// The latest timestamp of what it has seen, or was told of by an error.
     latest: Cell<u64>,
-    /// The same of its moments, once there is one.
+    /// The same of what says which rows are there.
+    presence: Cell<u64>,
+    /// The same as the first of its moments, once there is one.
     seen_at_moments: OnceCell<Arc<AtomicU64>>,
     positions: Positions,
     scan_memory: Cell<Option<Box<ScanMemory>>>,
@@ -110,7 +112,7 @@ impl<'s> Transaction<'s> {
         let writer = runner.writer();
         let reads = RefCell::new(std::mem::take(&mut runner.buffers.reads));
         let writes = std::mem::take(&mut runner.buffers.writes);
-        let latest = Cell::new(0);
+        let (latest, presence) = Default::default();
         let scan_memory = Cell::new(runner.buffers.scan.take());
         let (refreshes, is_over) = (0, false);
         let (seen_at_moments, positions) = (OnceCell::new(), Positions::default());
@@ -124,6 +126,7 @@ impl<'s> Transaction<'s> {
             reads,
             writes,
             latest,
+            presence,
             seen_at_moments,
             positions,
             scan_memory,
@@ -191,10 +194,34 @@ impl<'s> Transaction<'s> {
         Receipt { timestamp: None, through: self.latest.get().max(at_moments) }
     }
 
+    /// As [`Runner::presence`].
+    pub fn presence(&self) -> Receipt {
+        Receipt { timestamp: None, through: self.presence.get() }
+    }
+
     /// It has met a commit of this timestamp.
     #[inline]
     fn meet(&self, timestamp: u64) {
+        self.meet_values(timestamp);
+        self.presence.set(self.presence.get().max(timestamp));
+    }
+
+    /// The same of one that says nothing of which rows are there.
+    #[inline]
+    fn meet_values(&self, timestamp: u64) {
         self.latest.set(self.latest.get().max(timestamp));
+    }
+
+    /// It has met a row: a version of another transaction, of this timestamp, or its own, of 0.
+    #[inline]
+    fn meet_row(&self, version: &Version, begin: u64) {
+        self.meet_values(begin);
+        if version.is_lasting() && !version.is_tombstone() {
+            return;
+        }
+        // Its own was made of what it had seen.
+        let of = if begin == 0 { self.receipt().through } else { begin };
+        self.presence.set(self.presence.get().max(of));
     }
 
     #[inline]

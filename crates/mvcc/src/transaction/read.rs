@@ -149,8 +149,8 @@ impl Transaction<'_> {
             // base.
             let is_nothing = version.is_tombstone() && !table.is_over_base();
             self.remember(row, if is_nothing { ptr::null() } else { version });
-            self.meet(begin);
         }
+        self.meet_row(version, begin);
         if !newer.counts(begin) {
             return Seen::Absent;
         }

@@ -22,6 +22,7 @@ impl<'s> Transaction<'s> {
             reads: self.reads.take(),
             writes: std::mem::take(&mut self.writes),
             receipt: self.receipt(),
+            presence: self.presence.get(),
             seen_at_moments: std::mem::take(&mut self.seen_at_moments),
             positions: std::mem::take(&mut self.positions),
         };
@@ -31,7 +32,7 @@ impl<'s> Transaction<'s> {
 
     pub(crate) fn resumed(runner: &'s mut Runner, suspended: Suspended) -> Self {
         let Suspended { isolation, durability, snapshot, refreshes, writer, reads, writes, .. } = suspended;
-        let Suspended { receipt, seen_at_moments, positions, .. } = suspended;
+        let Suspended { receipt, presence, seen_at_moments, positions, .. } = suspended;
         let scan_memory = Cell::new(runner.buffers.scan.take());
         Self {
             runner,
@@ -43,6 +44,7 @@ impl<'s> Transaction<'s> {
             reads: RefCell::new(reads),
             writes,
             latest: Cell::new(receipt.through),
+            presence: Cell::new(presence),
             seen_at_moments,
             positions,
             scan_memory,

@@ -170,7 +170,8 @@ impl Transaction<'_> {
         if let Some(Begin::Committed(begin)) = row.head().map(|version| version.begin(self.writer, self.epochs()))
             && begin != NEVER
         {
-            self.meet(begin);
+            // Who tries again, later, finds out anew whether the row is there.
+            self.meet_values(begin);
         }
         match refused {
             Refused::Dead => Refusal::Dead,
@@ -189,7 +190,11 @@ impl Transaction<'_> {
         version: NonNull<Version>,
     ) -> Result<(), Refusal> {
         // SAFETY: the version is ours, and its body does not change any more.
-        let after = unsafe { version.as_ref() }.body();
+        let made = unsafe { version.as_ref() };
+        if !made.is_tombstone() && self.lasts(newest) {
+            made.set_lasting();
+        }
+        let after = made.body();
         let changed = self.changed_entries(table, row, newest.version.body(), after).map_err(Refusal::Error);
         let entries = match changed.and_then(|entries| self.install(table, row, newest, version).map(|()| entries)) {
             Ok(entries) => entries,
@@ -208,6 +213,12 @@ impl Transaction<'_> {
         }
         row.set_reindexed();
         self.enter_all(table, row).map_err(Refusal::Error)
+    }
+
+    /// Whether a row that is put in the place of the newest version has been there since a durable commit.
+    fn lasts(&self, newest: &Newest<'_>) -> bool {
+        let is_durable = || newest.begin.is_some_and(|begin| begin <= self.runner.shared.logs.durable());
+        !newest.version.is_tombstone() && (newest.version.is_lasting() || is_durable())
     }
 
     /// The entries that differ between two bodies of a row, or a body and none.
@@ -283,6 +294,8 @@ impl Transaction<'_> {
             let (table, index) = (table.name().into(), "primary key".into());
             return Err(Refusal::Error(Error::Duplicate { table, index }));
         }
+        // That it had gone is, too.
+        self.see(table.into(), row);
         let version = self.allocate(Some(body)).map_err(Refusal::Error)?;
         self.supersede(table, row, &newest, version)
     }
@@ -365,7 +378,11 @@ impl Transaction<'_> {
                 Begin::Committed(NEVER) => {}
                 Begin::Committed(begin) => {
                     return match has_entry(version) {
-                        false => Ok(()),
+                        false => {
+                            // That it has other values now is, too.
+                            self.meet(begin);
+                            Ok(())
+                        }
                         true if begin <= self.snapshot && pending.is_none() => {
                             // That it is there is something read.
                             self.see(table.into(), other);

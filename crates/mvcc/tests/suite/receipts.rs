@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use saki_base::Random;
 use saki_mvcc::{Database, Direction, Error, Isolation, KeyRange, Receipt, Runner, Table};
 
 use super::fixture::{Account, account, accounts, delete, get, insert, key, update};
@@ -87,6 +88,96 @@ fn who_has_found_nothing_waits_for_the_delete() {
         transaction.abort();
         must_wait(logs, database, runner.receipt());
     });
+}
+
+/// Whether a row is there, and whether that may be told now, and what is in it.
+fn look(database: &Database, runner: &mut Runner, table: &Table, id: i64) -> (bool, bool, bool) {
+    let transaction = runner.begin(Isolation::Snapshot);
+    let is_there = get(&transaction, table, id).is_some();
+    let told = [transaction.presence(), transaction.receipt()].map(|receipt| database.is_durable(receipt));
+    transaction.suspend();
+    assert_eq!(told, [runner.presence(), runner.receipt()].map(|receipt| database.is_durable(receipt)));
+    runner.resume().unwrap().abort();
+    (is_there, told[0], told[1])
+}
+
+#[test]
+fn that_a_row_is_there_is_durable_before_what_is_in_it() {
+    with_runner(Isolation::Snapshot, |logs, database, table, runner, isolation| {
+        let looks = |runner: &mut Runner, id| look(database, runner, table, id);
+        assert_eq!(looks(runner, 1), (true, true, true));
+        for balance in 11..15 {
+            let _ = commit(database, |t| update(t, table, &account(1, "ann", balance)));
+            assert_eq!(looks(runner, 1), (true, true, false));
+        }
+        // Its own row of another's, and one that it has made.
+        let mut transaction = runner.begin(isolation);
+        update(&mut transaction, table, &account(1, "ann", 20)).unwrap();
+        assert!(get(&transaction, table, 1).is_some_and(|row| row.balance == 20));
+        assert!(database.is_durable(transaction.presence()) && !database.is_durable(transaction.receipt()));
+        insert(&mut transaction, table, &account(9, "own", 20)).unwrap();
+        assert!(get(&transaction, table, 9).is_some() && !database.is_durable(transaction.presence()));
+        transaction.abort();
+        // Gone and come back: whether it is there depends on what becomes durable.
+        let _ = commit(database, |t| delete(t, table, 1));
+        assert_eq!(looks(runner, 1), (false, false, false));
+        let _ = commit(database, |t| insert(t, table, &account(1, "ann", 1)).map(drop));
+        let _ = commit(database, |t| update(t, table, &account(1, "ann", 2)));
+        assert_eq!(looks(runner, 1), (true, false, false));
+        // One that was never there before.
+        let _ = commit(database, |t| insert(t, table, &account(3, "eve", 1)).map(drop));
+        let last = commit(database, |t| update(t, table, &account(3, "eve", 2)));
+        assert_eq!(looks(runner, 3), (true, false, false));
+        must_wait(logs, database, last);
+        assert_eq!((looks(runner, 1), looks(runner, 3)), ((true, true, true), (true, true, true)));
+    });
+}
+
+/// Whatever happens while the disk stands still: which rows are said to be there for certain is what the disk has.
+#[test]
+fn what_is_said_to_be_there_is_what_a_power_cut_leaves() {
+    let mut early = 0;
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let (logs, database, table) = frozen();
+        logs.release(&database);
+        let mut runner = database.runner().unwrap();
+        for _ in 0..4 {
+            logs.hold(false);
+            database.finish_cut(0);
+            while database.durable() < database.now() {
+                std::thread::yield_now();
+            }
+            logs.hold(true);
+            let on_disk: Vec<bool> = (0..6).map(|id| look(&database, &mut runner, &table, id).0).collect();
+            for _ in 0..30 {
+                let id = random.below(6) as i64;
+                let mut writer = database.runner_on(1).unwrap();
+                let mut transaction = writer.begin(Isolation::Snapshot);
+                for _ in 0..1 + random.below(2) {
+                    let row = account(id, "x", random.below(100) as i64);
+                    match (get(&transaction, &table, id).is_some(), random.below(3)) {
+                        (true, 0) => delete(&mut transaction, &table, id).unwrap(),
+                        (true, _) => update(&mut transaction, &table, &row).unwrap(),
+                        (false, _) => drop(insert(&mut transaction, &table, &row).unwrap()),
+                    }
+                }
+                if random.below(5) == 0 {
+                    transaction.abort();
+                } else {
+                    let _ = transaction.commit_early().unwrap();
+                }
+                writer.reclaim();
+                for (id, is_on_disk) in (0..).zip(&on_disk) {
+                    let (is_there, is_certain, is_known) = look(&database, &mut runner, &table, id);
+                    assert!(!is_certain || is_there == *is_on_disk, "seed {seed}: row {id}");
+                    early += usize::from(is_certain && !is_known);
+                }
+            }
+        }
+        logs.release(&database);
+    }
+    assert!(early > 1000, "{early} rows were known to be there, of commits that were not durable");
 }
 
 #[test]

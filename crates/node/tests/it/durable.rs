@@ -41,7 +41,7 @@ async fn asked(client: Client, way: &'static str) -> u64 {
         "copy" => copied(&client, "COPY t TO STDOUT").await,
         "copy a query" => copied(&client, "COPY (SELECT k + 1 FROM t WHERE k > 1) TO STDOUT").await,
         "portal" => client.query("SELECT k FROM t WHERE k >= $1", &[&0_i64]).await.unwrap().len() as u64,
-        _ => said("UPDATE t SET v = 1 WHERE k = 2").await,
+        _ => said("UPDATE t SET v = 1 WHERE k = 3").await,
     }
 }
 

@@ -14,7 +14,8 @@ use saki_base::{DataType, KeyColumn, KeyLayout};
 use saki_catalog::{ColumnTest, Table, Test};
 use saki_exec::predicate::CompareOp;
 
-use super::scalar;
+use super::units::compare_units;
+use super::{like, scalar};
 
 /// `column = $number`, for the value that the parameter has in `values`. `None` where equality is not that of the
 /// stored values, as of numbers of different kinds, and where nothing can be equal.
@@ -75,6 +76,7 @@ pub fn split(
     }
     match convert(filter, type_of) {
         Some(test) => tests.push(test),
+        None if like::says_all(filter, type_of, tests) => {}
         None => rest.push(Arc::clone(filter)),
     }
 }
@@ -219,47 +221,6 @@ fn compare(
     Some(ColumnTest::new(column, test))
 }
 
-/// `column op number`, in whole units of the column: `k < 7.5` is `k <= 7`, `k = 7.5` never.
-fn compare_units(op: CompareOp, number: scalar::Exact, column: DataType, scale: u32) -> Option<Test> {
-    let never = Test::OneOf { values: Vec::new(), negated: false };
-    let (floor, exact) = if number.scale <= scale {
-        (number.unscaled.checked_mul(10_i128.checked_pow(scale - number.scale)?)?, true)
-    } else {
-        let divisor = 10_i128.checked_pow(number.scale - scale)?;
-        (number.unscaled.div_euclid(divisor), number.unscaled.rem_euclid(divisor) == 0)
-    };
-    let (op, units) = match (op, exact) {
-        (op, true) => (op, floor),
-        (CompareOp::Equal, false) => return Some(never),
-        (CompareOp::NotEqual, false) => return Some(Test::IsNotNull),
-        (CompareOp::Less | CompareOp::LessOrEqual, false) => (CompareOp::LessOrEqual, floor),
-        (CompareOp::Greater | CompareOp::GreaterOrEqual, false) => (CompareOp::Greater, floor),
-    };
-    if let Some(value) = scalar::integral_value(column, units) {
-        return Some(Test::Compare(op, value));
-    }
-    // Beyond what the column can hold: on which side decides.
-    let above = units > 0;
-    Some(match op {
-        CompareOp::Equal => never,
-        CompareOp::NotEqual => Test::IsNotNull,
-        CompareOp::Less | CompareOp::LessOrEqual => {
-            if above {
-                Test::IsNotNull
-            } else {
-                never
-            }
-        }
-        CompareOp::Greater | CompareOp::GreaterOrEqual => {
-            if above {
-                never
-            } else {
-                Test::IsNotNull
-            }
-        }
-    })
-}
-
 /// The comparison that an operator is, if it is one.
 pub fn compare_op(op: Operator) -> Option<CompareOp> {
     Some(match op {
@@ -284,76 +245,6 @@ mod tests {
     use crate::provider::SnapshotTable;
     use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
     use datafusion::logical_expr::LogicalPlan;
-
-    fn number(unscaled: i128, scale: u32) -> scalar::Exact {
-        scalar::Exact { unscaled, scale }
-    }
-
-    #[test]
-    fn a_fraction_between_two_integers_rounds_to_the_right_side() {
-        let less = compare_units(CompareOp::Less, number(75, 1), DataType::Int4, 0).unwrap();
-        assert_eq!(less, Test::Compare(CompareOp::LessOrEqual, Value::Int4(7)));
-        let at_least = compare_units(CompareOp::GreaterOrEqual, number(-75, 1), DataType::Int4, 0).unwrap();
-        assert_eq!(at_least, Test::Compare(CompareOp::Greater, Value::Int4(-8)));
-        let equal = compare_units(CompareOp::Equal, number(70, 1), DataType::Int4, 0).unwrap();
-        assert_eq!(equal, Test::Compare(CompareOp::Equal, Value::Int4(7)));
-    }
-
-    #[test]
-    fn a_number_out_of_the_columns_range_decides_by_its_side() {
-        let beyond = number(1 << 40, 0);
-        let (all, none) = (Test::IsNotNull, Test::OneOf { values: vec![], negated: false });
-        let cases = [
-            (CompareOp::Less, &all, &none),
-            (CompareOp::LessOrEqual, &all, &none),
-            (CompareOp::Greater, &none, &all),
-            (CompareOp::GreaterOrEqual, &none, &all),
-            (CompareOp::Equal, &none, &none),
-            (CompareOp::NotEqual, &all, &all),
-        ];
-        for (op, above, below) in cases {
-            assert_eq!(&compare_units(op, beyond, DataType::Int4, 0).unwrap(), above, "{op:?}");
-            let negative = number(-(1 << 40), 0);
-            assert_eq!(&compare_units(op, negative, DataType::Int4, 0).unwrap(), below, "{op:?}");
-        }
-    }
-
-    /// Every fraction against every small integer: the test says what the comparison does.
-    #[test]
-    fn a_comparison_in_units_means_the_same() {
-        let holds = |op: CompareOp, order: std::cmp::Ordering| match op {
-            CompareOp::Equal => order.is_eq(),
-            CompareOp::NotEqual => order.is_ne(),
-            CompareOp::Less => order.is_lt(),
-            CompareOp::LessOrEqual => order.is_le(),
-            CompareOp::Greater => order.is_gt(),
-            CompareOp::GreaterOrEqual => order.is_ge(),
-        };
-        let ops = [
-            CompareOp::Equal,
-            CompareOp::NotEqual,
-            CompareOp::Less,
-            CompareOp::LessOrEqual,
-            CompareOp::Greater,
-            CompareOp::GreaterOrEqual,
-        ];
-        for (op, tenths) in ops.into_iter().flat_map(|op| (-35..35_i128).map(move |tenths| (op, tenths))) {
-            let test = compare_units(op, number(tenths, 1), DataType::Int2, 0).unwrap();
-            for value in -5..5_i16 {
-                let passes = match &test {
-                    Test::Compare(op, Value::Int2(bound)) => holds(*op, value.cmp(bound)),
-                    Test::IsNotNull => true,
-                    Test::OneOf { values, negated: false } => values.contains(&Value::Int2(value)),
-                    other => panic!("{other:?}"),
-                };
-                assert_eq!(
-                    passes,
-                    holds(op, i128::from(value * 10).cmp(&tenths)),
-                    "{value} {op:?} {tenths}/10: {test:?}"
-                );
-            }
-        }
-    }
 
     static TYPES: LazyLock<Fixture> = LazyLock::new(|| {
         let fixture = Fixture::new();
@@ -414,6 +305,7 @@ mod tests {
             ("day >= DATE '2024-02-29'", "day >= '2024-02-29'; "),
             ("money < 12.5", "money < 12.50; "),
             ("float > 0.5", "float > 0.5; "),
+            ("name LIKE 'ab%'", "name >= 'ab' AND name < 'ac'; "),
         ];
         for (condition, text) in cases {
             assert_eq!(split_text(condition), text, "{condition}");
@@ -450,6 +342,7 @@ mod tests {
             let (_, rest) = text.split_once("; ").unwrap();
             assert!(!rest.is_empty(), "{condition}: {text}");
         }
+        assert_eq!(split_text("name LIKE 'ab%c'"), "name >= 'ab' AND name < 'ac'; name@5 LIKE ab%c");
         assert_eq!(split_text("id = 7 AND id < number"), "id = 7; id@0 < CAST(number@2 AS Int64)");
     }
 

@@ -4,9 +4,11 @@ pub mod alternatives;
 pub mod chain;
 pub mod conditions;
 pub mod hidden;
+mod like;
 pub mod path;
 pub mod scalar;
 pub mod scan;
 #[cfg(test)]
 mod seams;
 pub mod text;
+mod units;

@@ -13,7 +13,7 @@ use saki_catalog::{Catalog, Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{
-    Change, ChangeEnv, Conflict, Contention, Refusal, Transactions, Waiting, is_unchanged,
+    Change, ChangeEnv, Conflict, Contention, Refusal, Telling, Transactions, Waiting, is_unchanged,
 };
 use saki_plan::Reads;
 use saki_store::locks::{LockMode, Policy};
@@ -167,7 +167,7 @@ async fn attempt(
             transactions.end_work();
             transactions.keep_waiting(waiting);
             transactions.keep_deferred(deferring);
-            match transactions.end_statement() {
+            match transactions.end_statement(Telling::All) {
                 Ok(receipt) => Ok(Attempt::Done(result, receipt)),
                 Err(refusal) => transactions.refused(refusal, contention).map(Attempt::Again),
             }

@@ -15,6 +15,7 @@ use super::evaluated::Evaluated;
 use super::rules::{KeptRules, RulePlanner, Rules};
 use crate::dml::Arbiter;
 use saki_catalog::{Catalog, EntryLayout, ObjectKind, Privilege, Privileges, RoleId, Table};
+use saki_context::transaction::Telling;
 use saki_context::values::condition::Alternatives;
 use saki_context::values::expr::Expr;
 use saki_context::values::range::Range;
@@ -356,6 +357,17 @@ impl FastPlan {
     /// Whether it changes rows.
     pub fn is_change(&self) -> bool {
         !matches!(self.operation, Operation::Query(_))
+    }
+
+    /// What a client learns of it: of a change by whole keys, without conditions, that there are rows of these.
+    pub(super) fn telling(&self, rules: &Rules) -> Telling {
+        let is_by_keys = |source: &Source| source.tree == Tree::Keys && source.filter.is_none() && rules.is_free();
+        let is_counted = match &self.operation {
+            Operation::Query(_) => false,
+            Operation::Insert(insert) => insert.conflict.is_none(),
+            Operation::Update { source, .. } | Operation::Delete(source) => is_by_keys(source),
+        };
+        if is_counted && self.returning.is_none() { Telling::Presence } else { Telling::All }
     }
 
     /// Sequences that it draws values from, as `nextval` is told of them.

@@ -109,6 +109,11 @@ impl Rules {
         Ok(())
     }
 
+    /// Whether there are none.
+    pub fn is_free(&self) -> bool {
+        self.checks.is_none() && !self.has_keys()
+    }
+
     /// Whether tables have keys that rows refer to each other by.
     pub fn has_keys(&self) -> bool {
         !self.related.is_empty()

@@ -188,3 +188,51 @@ async fn what_is_not_durable_is_not_told_in_a_transaction_either() {
         assert_eq!(!answer.ends_with(" rows"), fails, "{name}: {answer}");
     }
 }
+
+/// That there are rows is durable, though not what is in them: a count of keys is told at once, within a transaction.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn counts_of_rows_that_were_there_before_are_told_at_once() {
+    let (database, logs) = database();
+    let session = Session::new(&database);
+    run(
+        &session,
+        "CREATE TABLE t (k bigint PRIMARY KEY, v bigint); CREATE TABLE c (k bigint PRIMARY KEY CHECK (k > 0))",
+    )
+    .await;
+    run(&session, "INSERT INTO t SELECT g, g FROM generate_series(1, 30) g; CHECKPOINT").await;
+    run(&session, "UPDATE t SET v = v + 1").await;
+    let held = logs.hold();
+    let mut asked = Asked { database: Arc::clone(&database), asked: Vec::new() };
+    asked.text("SET saki.compiled = 'on'", "UPDATE t SET v = v + 100; DELETE FROM t WHERE k > 25");
+    asked.until_newer("t", 30).await;
+    let seen = async |sql: &str| {
+        let session = Session::new(&database);
+        run(&session, "BEGIN").await;
+        let told = async { answer(session.execute(sql).await.map(|mut all| all.pop().unwrap())).await.map(drop) };
+        tokio::time::timeout(Duration::from_millis(300), told).await.is_ok()
+    };
+    for sql in [
+        "UPDATE t SET v = v + 1 WHERE k = 3",
+        "DELETE FROM t WHERE k = 4",
+        "INSERT INTO t VALUES (100, 1)",
+        "INSERT INTO c VALUES (1)",
+    ] {
+        assert!(seen(sql).await, "{sql}");
+    }
+    for sql in [
+        "UPDATE t SET v = v + 1 WHERE k = 5 RETURNING v",
+        "UPDATE t SET v = v + 1 WHERE k = 6 AND v > 3",
+        "DELETE FROM t WHERE k = 30",
+        "SELECT v FROM t WHERE k = 7",
+        "INSERT INTO t VALUES (8, 1) ON CONFLICT (k) DO NOTHING",
+        "SELECT count(*) FROM t",
+    ] {
+        assert!(!seen(sql).await, "{sql}");
+    }
+    drop(held);
+    database.store().engine().unwrap().database.finish_cut(0);
+    for (_, task) in asked.asked {
+        tokio::time::timeout(Duration::from_secs(60), task).await.expect("told by now").unwrap();
+    }
+    assert_eq!(number(&session, "SELECT count(*) FROM t WHERE v > 100").await, 25);
+}

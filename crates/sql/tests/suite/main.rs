@@ -18,6 +18,7 @@ mod fast_inserts;
 mod fast_joins;
 mod fast_lists;
 mod fast_order;
+mod fast_patterns;
 mod fast_ranges;
 mod fast_rows;
 mod fast_statements;

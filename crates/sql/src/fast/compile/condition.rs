@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{self, BinaryOperator};
-use saki_base::{CompareOp, Value};
+use saki_base::{CompareOp, DataType, Pattern, Value, pattern};
 
 use super::super::plan::{Source, Tree};
 use super::compiler::{Compiler, Relation};
@@ -171,6 +171,11 @@ impl Compiler<'_> {
             }
             ast::Expr::IsNull(expr) => self.null(expr, Test::IsNull),
             ast::Expr::IsNotNull(expr) => self.null(expr, Test::IsNotNull),
+            ast::Expr::Like { negated: false, any: false, expr, pattern, escape_char: None } => {
+                let pattern = self.pattern(pattern)?;
+                let is_read = !matches!(&pattern, Expr::Literal(Value::Text(text), _) if Pattern::read(text).is_none());
+                is_read.then(|| self.like(expr, pattern))?
+            }
             ast::Expr::BinaryOp { left, op, right } => {
                 let operator = compare_op(op)?;
                 match self.subject(left, of) {
@@ -188,6 +193,34 @@ impl Compiler<'_> {
     fn null(&self, expr: &ast::Expr, test: Test) -> Option<Condition> {
         let column = self.column(expr)?;
         Some(Condition { column, data_type: self.type_of(column), test })
+    }
+
+    /// A pattern that is written, or a parameter.
+    fn pattern(&mut self, pattern: &ast::Expr) -> Option<Expr> {
+        let (pattern, _) = self.expr(pattern, DataType::Text, false)?;
+        matches!(pattern, Expr::Parameter(_) | Expr::Literal(Value::Text(_), _)).then_some(pattern)
+    }
+
+    fn like(&self, expr: &ast::Expr, pattern: Expr) -> Option<Condition> {
+        let column = self.column(expr)?;
+        let data_type = self.type_of(column);
+        // Blanks at the end of char(n) mean something here, and are not stored.
+        let is_text = matches!(data_type, DataType::Text | DataType::Varchar(_));
+        is_text.then_some(Condition { column, data_type, test: Test::Like(pattern) })
+    }
+
+    /// What a condition says of the beginning of a column's texts, if that is not all that it says.
+    pub fn beginning(&mut self, condition: &ast::Expr) -> Option<Condition> {
+        match condition {
+            ast::Expr::Nested(inner) => self.beginning(inner),
+            ast::Expr::Like { negated: false, any: false, expr, pattern, escape_char: None } => {
+                let Expr::Literal(Value::Text(text), _) = self.pattern(pattern)? else { return None };
+                let beginning = pattern::beginning(&text);
+                let pattern = Expr::Literal(Value::Text(format!("{beginning}%")), 0);
+                (!beginning.is_empty()).then(|| self.like(expr, pattern))?
+            }
+            _ => None,
+        }
     }
 
     fn list(&mut self, column: usize, list: &[ast::Expr]) -> Option<Condition> {
@@ -370,6 +403,15 @@ pub fn fit(relation: &Relation<'_>, layout: &EntryLayout, conditions: &[Conditio
             range.prefix.push(values);
             used[place] = true;
             continue;
+        }
+        let like = here().find_map(|(place, condition)| match &condition.test {
+            Test::Like(pattern) => Some((place, pattern.clone())),
+            _ => None,
+        });
+        if let Some((place, pattern)) = like {
+            range.like = Some(pattern);
+            used[place] = true;
+            break;
         }
         let mut end = |is_low| {
             let (place, bound) =

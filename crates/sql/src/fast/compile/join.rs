@@ -166,7 +166,10 @@ impl<'t> Compiler<'t> {
             match self.alternatives(operand) {
                 // Rows of several tables are found by what all of them meet.
                 Some(known) if is_one_table || known.len() == 1 => apart.known.push(known),
-                _ => apart.others.push(operand),
+                _ => {
+                    apart.others.push(operand);
+                    apart.known.extend(self.beginning(operand).map(|condition| vec![vec![condition]]));
+                }
             }
         }
         apart

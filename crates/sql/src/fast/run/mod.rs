@@ -29,7 +29,7 @@ use saki_context::database::Database;
 use saki_context::planner::SessionSequences;
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{
-    Conflict, Contention, Deferring, Refusal, SessionTransactions, Transactions, Waiting, is_unchanged,
+    Conflict, Contention, Deferring, Refusal, SessionTransactions, Telling, Transactions, Waiting, is_unchanged,
 };
 use saki_store::locks::LockMode;
 use saki_store::{Delta, Generation, Missed, Missing};
@@ -191,7 +191,7 @@ impl Runner<'_> {
             }
         })?;
         let kept = (running.waiting, running.deferring);
-        Self::ended((transactions, contention), plan, worked, generation, kept)
+        Self::ended((transactions, contention), (plan, plan.telling(&rules)), worked, generation, kept)
     }
 
     /// Whether a compiled statement may run now that writes something, or does not; in a transaction that `outlives`
@@ -207,7 +207,7 @@ impl Runner<'_> {
     /// What an attempt has come to that has done its work, or not.
     fn ended(
         (transactions, contention): (&mut Transactions, &mut Contention<'_>),
-        plan: &FastPlan,
+        (plan, telling): (&FastPlan, Telling),
         worked: Result<Result<u64, Stopped>, Refusal>,
         generation: Arc<Generation>,
         (waiting, deferring): (Option<Waiting>, Option<Deferring>),
@@ -217,7 +217,7 @@ impl Runner<'_> {
             waiting.into_iter().for_each(|waiting| transactions.keep_waiting(waiting));
         }
         match worked {
-            Ok(Ok(rows)) => match transactions.end_statement() {
+            Ok(Ok(rows)) => match transactions.end_statement(telling) {
                 Ok(receipt) => Ok(Attempt::Done(rows, receipt)),
                 Err(refusal) => transactions.refused(refusal, contention).map(Attempt::Conflict),
             },
