@@ -64,7 +64,7 @@
 //! `transaction` is what users do; `chain` what a row is and who sees what of it; `index` where rows are; `epoch` who
 //! may still look, `reclaim` what may be freed, `sweep` by whom else, `arena` where it goes; `record` and `recovery`
 //! what is left in the log and made of it again; `catalog` which tables there are; `release` how rows leave that are in
-//! the base, `waiting` who waits for whom; `procedure` workers, `placement` their cores and memory.
+//! the base, `waiting` who waits for whom; `procedure` workers, crate `saki_placement` their cores and memory.
 //!
 //! # Invariants
 //! - A version does not change once it is stamped, but for the pointer behind it, when what lay there was seen by
@@ -105,8 +105,6 @@ mod error;
 pub mod index;
 #[allow(unsafe_code)]
 mod memory;
-#[allow(unsafe_code)]
-pub mod placement;
 pub mod record;
 #[allow(unsafe_code)]
 mod recovery;
@@ -117,6 +115,8 @@ mod sync;
 mod table;
 #[allow(unsafe_code)]
 mod transaction;
+
+pub use saki_placement as placement;
 
 pub use chain::Holder;
 pub use database::{

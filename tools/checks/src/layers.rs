@@ -110,7 +110,7 @@ const SQL: &[&str] = &[
 ];
 
 /// A crate, and the crates of ours that it may name. Below first.
-const LAYERS: [(&str, &[&str]); 41] = [
+const LAYERS: [(&str, &[&str]); 42] = [
     ("saki-unify", &[]),
     ("saki-isolation", &[]),
     ("saki-base", &[]),
@@ -119,7 +119,8 @@ const LAYERS: [(&str, &[&str]); 41] = [
     ("saki-fabric", &["saki-base", "saki-io"]),
     ("saki-thin", &["saki-base", "saki-io", "saki-objects"]),
     ("saki-log", &["saki-base", "saki-io"]),
-    ("saki-mvcc", &["saki-base", "saki-io", "saki-log"]),
+    ("saki-placement", &[]),
+    ("saki-mvcc", &["saki-base", "saki-io", "saki-placement", "saki-log"]),
     ("saki-page", &["saki-base"]),
     ("saki-volume", &["saki-base", "saki-io", "saki-page"]),
     ("saki-tier", &["saki-base", "saki-io", "saki-volume"]),
@@ -308,7 +309,10 @@ const CONFINED: [(&str, &[&str]); 17] = [
     ),
     ("object_store", &["saki-objects"]),
     ("io-uring", &["saki-io"]),
-    ("libc", &["saki-unify", "saki-base", "saki-io", "saki-fabric", "saki-mvcc", "saki-nodes", "saki-sim"]),
+    (
+        "libc",
+        &["saki-unify", "saki-base", "saki-io", "saki-fabric", "saki-placement", "saki-mvcc", "saki-nodes", "saki-sim"],
+    ),
     ("ring", &["saki-fabric"]),
     ("socket2", &["saki-fabric"]),
 ];

@@ -16,7 +16,7 @@ const ALLOWED: [(&str, &str); 19] = [
     ("crates/mvcc/src/epoch", "memory that waits for its readers"),
     ("crates/mvcc/src/index", "nodes read without a lock"),
     ("crates/mvcc/src/memory", "blocks of rows and versions, and a hint to the processor"),
-    ("crates/mvcc/src/placement", "mappings, and system calls that the standard library has not"),
+    ("crates/placement/src", "mappings, and system calls that the standard library has not"),
     ("crates/mvcc/src/recovery", "rows before anybody sees them"),
     ("crates/mvcc/src/runner", "rows and versions kept by a pin, and freeing what nobody sees any more"),
     ("crates/mvcc/src/table", "rows out of an index"),

@@ -2,8 +2,9 @@
 //!
 //! The engine lets everybody see a commit before it is on disk, and says of whatever was seen what has to be durable
 //! first (`saki_mvcc::Receipt`). Here that is waited for; for what is old it is one look at the durable horizon.
-//! Inside of BEGIN and COMMIT too: whoever is told of rows, or of how many there were to change, may never commit. What is
-//! waited for then is what is told: that a key has a row is often durable when the row itself is not ([`Telling`]).
+//! Inside of BEGIN and COMMIT too: whoever is told of rows, or of how many there were to change, may never commit. What
+//! is waited for then is what is told: that a key has a row is often durable when what is in the row is not
+//! (`super::Telling`).
 
 use std::sync::Arc;
 

@@ -35,6 +35,7 @@
 //! `participant` is who announces, `places` their numbers, `snapshots` what is known beside old ones, `garbage`
 //! what waits to be freed.
 
+mod barrier;
 mod epochs;
 mod garbage;
 mod participant;

@@ -56,7 +56,7 @@ impl Epochs {
 
     /// The visits that are going on, after a barrier for all threads; `None` where the system has none.
     pub fn quiescence(&self) -> Option<Quiescence> {
-        crate::placement::barrier_for_all_threads().then(|| {
+        super::barrier::barrier_for_all_threads().then(|| {
             let used = self.announcements_used.load(Ordering::Relaxed);
             let visits =
                 self.announcements[..used].iter().map(|announcement| announcement.visits.load(Ordering::Acquire));

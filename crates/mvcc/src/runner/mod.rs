@@ -117,8 +117,8 @@ impl Runner {
     }
 
     /// What has to be durable before anybody is told which of the keys have rows that the suspended transaction has
-    /// looked up, and nothing else: not what is in the rows, nor what was found out by that. A row that is changed again
-    /// and again is there all the time, so this is often durable when what was seen of the row is not.
+    /// looked up, and nothing else: not what is in the rows, nor what was found out by that. A row that is changed
+    /// again and again is there all the time, so this is often durable when what was seen of the row is not.
     pub fn presence(&self) -> Receipt {
         let of = |suspended: &Suspended| Receipt { timestamp: None, through: suspended.presence };
         self.suspended.as_ref().map_or(self.last_receipt, of)

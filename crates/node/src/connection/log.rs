@@ -16,11 +16,6 @@ use crate::failure::{Failure, Severity};
 /// By what `RUST_LOG` names these lines.
 const TARGET: &str = "saki_log";
 
-/// A text for those who watch.
-pub fn watched(sql: &Arc<str>) -> Arc<str> {
-    without_passwords(sql).map_or_else(|| Arc::clone(sql), Arc::from)
-}
-
 fn shown(sql: &str) -> Cow<'_, str> {
     without_passwords(sql).map_or(Cow::Borrowed(sql), Cow::Owned)
 }

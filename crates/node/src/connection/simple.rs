@@ -6,7 +6,7 @@ use std::time::Instant;
 use saki_sql::{Command, LoggedStatements, Parsed};
 
 use super::Connection;
-use super::log::watched;
+use super::statement::watched;
 use super::work::{self, Outcome, Shape, Work};
 use crate::failure::{Failure, Result};
 use crate::message::{backend, formats};

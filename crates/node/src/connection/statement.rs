@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use saki_base::memory::{Pool, Reservation};
-use saki_sql::{Prepared, ScalarValue, SqlError, kept_weight};
+use saki_sql::{Prepared, ScalarValue, SqlError, kept_weight, without_passwords};
 
-use super::log::watched;
 use super::work::Cursor;
 use crate::failure::Result;
 use crate::types::{Format, named_oid, wire_type};
+
+/// A text for those who watch what others do.
+pub fn watched(sql: &Arc<str>) -> Arc<str> {
+    without_passwords(sql).map_or_else(|| Arc::clone(sql), Arc::from)
+}
 
 /// A prepared statement.
 pub struct Statement {

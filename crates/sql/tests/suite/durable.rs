@@ -200,10 +200,12 @@ async fn counts_of_rows_that_were_there_before_are_told_at_once() {
     )
     .await;
     run(&session, "INSERT INTO t SELECT g, g FROM generate_series(1, 30) g; CHECKPOINT").await;
-    run(&session, "UPDATE t SET v = v + 1").await;
+    run(&session, "UPDATE t SET v = v + 1 WHERE k <= 25").await;
     let held = logs.hold();
     let mut asked = Asked { database: Arc::clone(&database), asked: Vec::new() };
-    asked.text("SET saki.compiled = 'on'", "UPDATE t SET v = v + 100; DELETE FROM t WHERE k > 25");
+    asked.text("SET saki.compiled = 'on'", "UPDATE t SET v = v + 100 WHERE k <= 25");
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    asked.text("SET saki.compiled = 'on'", "DELETE FROM t WHERE k > 25");
     asked.until_newer("t", 30).await;
     let seen = async |sql: &str| {
         let session = Session::new(&database);

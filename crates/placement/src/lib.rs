@@ -33,7 +33,7 @@
 //! and [`Mapping`] carry it out.
 //!
 //! ```
-//! use saki_mvcc::placement::{MAPPING_BYTES, Placement, Region, Topology, pin_current_thread};
+//! use saki_placement::{MAPPING_BYTES, Placement, Region, Topology, pin_current_thread};
 //!
 //! let placement = Placement::plan(&Topology::detect(), 2, None);
 //! for worker in placement.workers().to_vec() {
@@ -87,16 +87,18 @@
 //! `--nodes` makes it fail on a machine with another number of sockets. That one node is left alone shows in
 //! `strace -f -c target/release/examples/placement`: no `mbind` among its calls.
 
+#![deny(unsafe_code, unsafe_op_in_unsafe_fn)]
+
+#[allow(unsafe_code)]
 mod affinity;
-mod barrier;
 mod ids;
 mod mask;
+#[allow(unsafe_code)]
 mod memory;
 mod plan;
 mod topology;
 
 pub use affinity::{allowed_cores, current_core, pin_current_thread};
-pub(crate) use barrier::barrier_for_all_threads;
 pub use ids::{CoreId, NodeId};
 pub use memory::{Binding, MAPPING_BYTES, Mapping, node_of};
 pub use plan::{CoreGroup, Placement, Region, WORKERS_PER_LOG, WorkerPlace};

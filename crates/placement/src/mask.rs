@@ -3,18 +3,18 @@
 use std::ffi::c_ulong;
 
 /// The numbers below `WORDS` × the bits of a word.
-pub(super) struct Mask<const WORDS: usize>([c_ulong; WORDS]);
+pub(crate) struct Mask<const WORDS: usize>([c_ulong; WORDS]);
 
 impl<const WORDS: usize> Mask<WORDS> {
-    pub(super) const BITS: usize = WORDS * c_ulong::BITS as usize;
-    pub(super) const BYTES: usize = WORDS * size_of::<c_ulong>();
+    pub(crate) const BITS: usize = WORDS * c_ulong::BITS as usize;
+    pub(crate) const BYTES: usize = WORDS * size_of::<c_ulong>();
 
-    pub(super) fn empty() -> Self {
+    pub(crate) fn empty() -> Self {
         Self([0; WORDS])
     }
 
     /// `None` if a number is too large.
-    pub(super) fn of(numbers: impl IntoIterator<Item = u32>) -> Option<Self> {
+    pub(crate) fn of(numbers: impl IntoIterator<Item = u32>) -> Option<Self> {
         let mut mask = Self::empty();
         for number in numbers {
             let word = mask.0.get_mut((number / c_ulong::BITS) as usize)?;
@@ -23,16 +23,16 @@ impl<const WORDS: usize> Mask<WORDS> {
         Some(mask)
     }
 
-    pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
         let is_in = |number: &u32| self.0[(number / c_ulong::BITS) as usize] >> (number % c_ulong::BITS) & 1 == 1;
         (0..Self::BITS as u32).filter(is_in)
     }
 
-    pub(super) fn as_ptr(&self) -> *const c_ulong {
+    pub(crate) fn as_ptr(&self) -> *const c_ulong {
         self.0.as_ptr()
     }
 
-    pub(super) fn as_mut_ptr(&mut self) -> *mut c_ulong {
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut c_ulong {
         self.0.as_mut_ptr()
     }
 }

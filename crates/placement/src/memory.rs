@@ -258,7 +258,7 @@ fn whereabouts(pages: &[*const u8]) -> io::Result<Vec<Option<NodeId>>> {
 ///
 /// # Errors
 /// The system's, where it does not tell.
-pub(super) fn allowed_nodes() -> io::Result<BTreeSet<NodeId>> {
+pub(crate) fn allowed_nodes() -> io::Result<BTreeSet<NodeId>> {
     let mut nodes = NodeMask::empty();
     let (policy, address): (*mut c_int, *mut c_void) = (ptr::null_mut(), ptr::null_mut());
     // SAFETY: the kernel writes the bits of the mask alone; no policy is asked for, and that of no address.

@@ -23,7 +23,7 @@ impl fmt::Display for CoreId {
 }
 
 /// `0-3,8,10-11`: as sysfs writes lists.
-pub(super) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
+pub(crate) fn ranges(numbers: impl Iterator<Item = u32>) -> String {
     let mut numbers: Vec<u32> = numbers.collect();
     numbers.sort_unstable();
     let runs = numbers.chunk_by(|before, after| before + 1 == *after);

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::placement::Node;
+use crate::Node;
 
 fn cores(placement: &Placement) -> Vec<u32> {
     placement.workers().iter().map(|worker| worker.core.0).collect()
