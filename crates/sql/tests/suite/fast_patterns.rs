@@ -51,7 +51,8 @@ async fn fill(session: &Session, random: &mut Random, ids: std::ops::Range<u32>)
         let value = |text: String| if text.len() > 7 { "NULL".to_owned() } else { format!("'{text}'") };
         let (s, v) = (value(text(random)), value(text(random)));
         let sql = format!(
-            "INSERT INTO w VALUES ({id}, {}, {s}, {v}, coalesce({v}, '')) ON CONFLICT (id) DO UPDATE SET s = excluded.s",
+            "INSERT INTO w VALUES ({id}, {}, {s}, {v}, coalesce({v}, '')) \
+             ON CONFLICT (id) DO UPDATE SET s = excluded.s",
             id % 3
         );
         run(session, &sql).await;
