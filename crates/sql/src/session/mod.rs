@@ -173,17 +173,27 @@ impl Session {
     fn resolve(&self, Parsed(parsed, spelled): &mut Parsed) -> Result<Option<Vec<Found>>> {
         let catalog = &self.newest().catalog;
         let path = self.system.search_path(catalog);
+        let public = [PUBLIC.to_owned()];
+        if catalog.enum_types().next().is_some()
+            && let Statement::Statement(statement) = parsed
+        {
+            statement_names::resolve_types(statement.as_mut(), catalog, path.as_deref().unwrap_or(&public))?;
+        }
         let completes = path.is_some() || statement_names::makes_temporary(parsed);
         if !completes && *spelled == Names::Short {
             return Ok(None);
         }
         let is_external = |name: &str| self.planner.names.is_external(name);
-        let public = [PUBLIC.to_owned()];
         let database = self.system.database_name();
         let scope = self.scope(catalog, path.as_deref().unwrap_or(&public), &is_external);
         let scope = Scope { database: &database, completes, ..scope };
         let found = statement_names::resolve(parsed, &scope)?;
         Ok(path.is_some().then_some(found))
+    }
+
+    /// The schemas in which names of types without one are looked for.
+    fn type_path(&self) -> Vec<String> {
+        self.system.search_path(&self.newest().catalog).unwrap_or_else(|| vec![PUBLIC.to_owned()])
     }
 
     fn scope<'s>(
