@@ -294,8 +294,10 @@ impl Transaction<'_> {
             let (table, index) = (table.name().into(), "primary key".into());
             return Err(Refusal::Error(Error::Duplicate { table, index }));
         }
-        // That it had gone is, too.
-        self.see(table.into(), row);
+        // That it had gone is told by the row's being taken.
+        if let Some(begin) = newest.begin {
+            self.meet(begin);
+        }
         let version = self.allocate(Some(body)).map_err(Refusal::Error)?;
         self.supersede(table, row, &newest, version)
     }

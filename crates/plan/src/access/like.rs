@@ -17,19 +17,17 @@ pub fn says_all(
     tests: &mut Vec<ColumnTest>,
 ) -> bool {
     let Some((column, text)) = pattern_of(condition, type_of) else { return false };
-    let beginning = pattern::beginning(text);
+    let (beginning, read) = (pattern::beginning(text), Pattern::read(text));
     let mut add = |op, bound| tests.push(ColumnTest::new(column, Test::Compare(op, Value::Text(bound))));
-    match Pattern::read(text) {
-        Some(Pattern::Text(text)) => add(CompareOp::Equal, text.to_owned()),
-        None if beginning.is_empty() => {}
-        _ => {
-            add(CompareOp::GreaterOrEqual, beginning.to_owned());
-            if let Some(behind) = pattern::behind(beginning) {
-                add(CompareOp::Less, behind);
-            }
+    if let Some(Pattern::Text(text)) = read {
+        add(CompareOp::Equal, text.to_owned());
+    } else if !beginning.is_empty() {
+        add(CompareOp::GreaterOrEqual, beginning.to_owned());
+        if let Some(behind) = pattern::behind(beginning) {
+            add(CompareOp::Less, behind);
         }
     }
-    Pattern::read(text).is_some()
+    read.is_some()
 }
 
 /// The column and the pattern of `column LIKE 'pattern'`. Of char(n) blanks mean something that are not stored.

@@ -359,12 +359,13 @@ impl FastPlan {
         !matches!(self.operation, Operation::Query(_))
     }
 
-    /// What a client learns of it: of a change by whole keys, without conditions, that there are rows of these.
+    /// What a client learns of it: of a change by whole keys, without conditions, that there are rows of these. Foreign
+    /// keys ask what is in rows, since they may refer to a unique column.
     pub(super) fn telling(&self, rules: &Rules) -> Telling {
         let is_by_keys = |source: &Source| source.tree == Tree::Keys && source.filter.is_none() && rules.is_free();
         let is_counted = match &self.operation {
             Operation::Query(_) => false,
-            Operation::Insert(insert) => insert.conflict.is_none(),
+            Operation::Insert(insert) => insert.conflict.is_none() && !rules.has_keys(),
             Operation::Update { source, .. } | Operation::Delete(source) => is_by_keys(source),
         };
         if is_counted && self.returning.is_none() { Telling::Presence } else { Telling::All }

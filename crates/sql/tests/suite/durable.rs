@@ -199,14 +199,19 @@ async fn counts_of_rows_that_were_there_before_are_told_at_once() {
         "CREATE TABLE t (k bigint PRIMARY KEY, v bigint); CREATE TABLE c (k bigint PRIMARY KEY CHECK (k > 0))",
     )
     .await;
-    run(&session, "INSERT INTO t SELECT g, g FROM generate_series(1, 30) g; CHECKPOINT").await;
+    run(&session, "CREATE TABLE p (k bigint PRIMARY KEY, u bigint UNIQUE); CREATE TABLE r (u bigint REFERENCES p (u))")
+        .await;
+    run(&session, "INSERT INTO t SELECT g, g FROM generate_series(1, 30) g; INSERT INTO p VALUES (1, 1)").await;
+    run(&session, "CHECKPOINT").await;
     run(&session, "UPDATE t SET v = v + 1 WHERE k <= 25").await;
     let held = logs.hold();
     let mut asked = Asked { database: Arc::clone(&database), asked: Vec::new() };
     asked.text("SET saki.compiled = 'on'", "UPDATE t SET v = v + 100 WHERE k <= 25");
     tokio::time::sleep(Duration::from_millis(200)).await;
     asked.text("SET saki.compiled = 'on'", "DELETE FROM t WHERE k > 25");
+    asked.text("SET saki.compiled = 'on'", "UPDATE p SET u = 2 WHERE k = 1");
     asked.until_newer("t", 30).await;
+    asked.until_newer("p", 1).await;
     let seen = async |sql: &str| {
         let session = Session::new(&database);
         run(&session, "BEGIN").await;
@@ -227,6 +232,8 @@ async fn counts_of_rows_that_were_there_before_are_told_at_once() {
         "DELETE FROM t WHERE k = 30",
         "SELECT v FROM t WHERE k = 7",
         "INSERT INTO t VALUES (8, 1) ON CONFLICT (k) DO NOTHING",
+        // The row was there before, and not this value of it.
+        "INSERT INTO r VALUES (2)",
         "SELECT count(*) FROM t",
     ] {
         assert!(!seen(sql).await, "{sql}");
