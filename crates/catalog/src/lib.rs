@@ -54,7 +54,7 @@ pub use error::{ErrorKind, Objects, Position, Result, SqlError, data_error, unde
 pub use key_range::KeyBounds;
 pub use map::SharedMap;
 pub use statistics::{Collector, ColumnStatistics, TableStatistics};
-pub use stored::StoredColumns;
+pub use stored::{PlacedColumn, StoredColumns};
 
 /// The schema of names that state none.
 pub const PUBLIC: &str = "public";

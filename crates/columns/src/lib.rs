@@ -30,6 +30,8 @@
 //! - The segments of a table hold exactly the rows of its primary tree, in its order; both are published by one commit.
 //! - A segment that lacks a column was written before the column was the table's. Its rows have the column's missing
 //!   value ([`ColumnType::missing`]), and whoever reads columns finds it so, zone included ([`missing_column`]).
+//! - A segment with a run of a column that the table has lost was written before. The run is in no reader's way; a merge
+//!   that writes the directory gives it back ([`Segment::take_dropped`]).
 //! - A zone never excludes a value that its run has. It may admit more.
 //! - Published runs never change, so nothing here is ever invalidated.
 //!
@@ -59,7 +61,7 @@ pub use codec::{Codec, VortexCodec, codec};
 pub use directory::{SegmentTable, SegmentsRoot, TableZone, entry, read_directory};
 pub use error::ColumnsError;
 pub use missing::missing_column;
-pub use segment::{ColumnRun, ColumnType, SEGMENT_ROWS, Segment};
+pub use segment::{ColumnRun, ColumnType, DroppedRun, Place, SEGMENT_ROWS, Segment, SegmentColumns};
 pub use test::Test;
 pub use verify::{InspectColumns, SegmentFault, SegmentsVerification, VerifySource, verify};
 pub use zone::{Bloom, Zone, survey, text_successor};

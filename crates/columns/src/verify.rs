@@ -6,24 +6,25 @@
 
 use std::time::Duration;
 
-use saki_base::{AlignedBuffer, Part, ValueRef, checksum};
+use arrow_buffer::Buffer;
+use saki_base::{AlignedBuffer, PageAddress, Part, ValueRef, checksum};
 use saki_page::{IoShare, Refusal, RunRead, RunStore, StoreError};
 use saki_tree::{Fault, Fetcher, Inspect, LivePages};
 use saki_vector::Column;
 
 use crate::directory::{SegmentsRoot, entry};
 use crate::missing::missing_column;
-use crate::segment::{ColumnRun, Segment};
+use crate::segment::{DroppedRun, Segment, SegmentColumns};
 use crate::values::for_each_value;
 use crate::zone::survey;
-use crate::{Codec, ColumnType};
+use crate::{Codec, ColumnType, Zone};
 
 /// Something wrong with one segment.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SegmentFault {
     /// In the order of the directory, from 0.
     pub segment: usize,
-    /// The table's column; `None` if it concerns the whole segment.
+    /// The table's column; `None` if it concerns the whole segment, or what it has of a dropped column.
     pub column: Option<usize>,
     pub what: String,
 }
@@ -57,11 +58,12 @@ pub struct VerifySource<'s> {
 }
 
 /// Looks at all segments of a table with these columns; every page met is noted in `live`. Never fails: what cannot be
-/// read is a fault like any other.
+/// read is a fault like any other. Of runs of columns that the table has lost, the bytes are compared with their
+/// checksums.
 pub fn verify(
     source: VerifySource<'_>,
     root: &SegmentsRoot,
-    columns: &[ColumnType],
+    columns: &SegmentColumns,
     live: &mut LivePages,
     inspect: &mut dyn InspectColumns,
 ) -> SegmentsVerification {
@@ -74,59 +76,113 @@ pub fn verify(
     let page_bytes = source.runs.page_size().bytes();
     let mut runs = Vec::new();
     for (index, segment) in segments.iter().enumerate() {
-        for (column, run) in segment.columns.iter().enumerate() {
-            let part = Part::column(root.directory.id, column);
+        for run in placed(index, segment, columns) {
+            let part = Part::column(root.directory.id, run.place);
             let shared = run.pages(page_bytes).filter(|page| !live.insert(*page, part)).count();
             if shared > 0 {
-                let what = format!("{shared} pages of its run belong to something else as well");
-                seen.faults.push(SegmentFault { segment: index, column: Some(column), what });
+                seen.fault(&run, format!("{shared} pages of its run belong to something else as well"));
             }
-            if run.is_missing() {
-                match missing_column(&columns[column], segment.rows as usize) {
+            if run.bytes > 0 {
+                runs.push(run);
+            } else if let Some(column) = run.of {
+                match missing_column(&columns.columns()[column], segment.rows as usize) {
                     Ok(values) => inspect.column(index, column, &values),
-                    Err(error) => {
-                        seen.faults.push(SegmentFault {
-                            segment: index,
-                            column: Some(column),
-                            what: error.to_string(),
-                        });
-                    }
+                    Err(error) => seen.fault(&run, error.to_string()),
                 }
-                continue;
             }
-            runs.push((index, column, run));
         }
     }
     let pages_expected = root.directory.pages() + root.pages;
-    let read = read_runs(source.runs, &runs, |(segment, column, run), read| {
-        seen.pages += run.page_count(page_bytes);
-        let rows = segments[segment].rows;
-        match look_at(run, rows, &columns[column], source.codec, read) {
-            Ok(values) => inspect.column(segment, column, &values),
-            Err(what) => seen.faults.push(SegmentFault { segment, column: Some(column), what }),
+    let read = read_runs(source.runs, &runs, |run, read| {
+        seen.pages += run.pages(page_bytes).count() as u64;
+        let looked = bytes_of(run, read).and_then(|blob| {
+            let Some(column) = run.of else { return Ok(()) };
+            let segment = &segments[run.segment];
+            let zone = &segment.columns[column].zone;
+            let values = look_at(&blob, zone, segment.rows, &columns.columns()[column], source.codec)?;
+            inspect.column(run.segment, column, &values);
+            Ok(())
+        });
+        if let Err(what) = looked {
+            seen.fault(run, what);
         }
         inspect.progress(seen.pages, pages_expected);
     });
     if let Err(error) = read {
         seen.directory_faults.push(whole(root, format!("runs cannot be read: {error}")));
     }
-    let runs = runs.iter().map(|(.., run)| run.page_count(page_bytes)).sum::<u64>();
-    let bytes = segments.iter().map(Segment::bytes).sum::<u64>();
-    let rows = segments.iter().map(|segment| u64::from(segment.rows)).sum::<u64>();
-    let counts = [
-        ("segments", segments.len() as u64, root.segments),
-        ("rows", rows, root.rows),
-        ("pages of runs", runs, root.pages),
-        ("bytes of runs", bytes, root.bytes),
-    ];
-    for (what, found, promised) in counts {
-        if found != promised {
-            seen.directory_faults.push(whole(root, format!("the catalog says {promised} {what}, {found} were found")));
-        }
-    }
+    let pages = runs.iter().map(|run| run.pages(page_bytes).count() as u64).sum();
+    seen.compare(root, &segments, pages);
     seen.faults.sort_by_key(|fault| (fault.segment, fault.column));
     seen.segments = segments;
     seen
+}
+
+/// A run of a segment, and where it belongs.
+struct Placed {
+    segment: usize,
+    /// The table's column; none if the table has lost it.
+    of: Option<usize>,
+    place: usize,
+    first_page: PageAddress,
+    bytes: u32,
+    checksum: u64,
+}
+
+impl Placed {
+    fn pages(&self, page_bytes: usize) -> impl Iterator<Item = PageAddress> + use<> {
+        let Self { first_page, bytes, checksum, .. } = *self;
+        DroppedRun { first_page, bytes, checksum }.pages(page_bytes)
+    }
+}
+
+/// The runs of a segment, those that it lacks included.
+fn placed(index: usize, segment: &Segment, columns: &SegmentColumns) -> Vec<Placed> {
+    let present = segment.columns.iter().enumerate().map(|(column, run)| Placed {
+        segment: index,
+        of: Some(column),
+        place: columns.place_of(column),
+        first_page: run.first_page,
+        bytes: run.bytes,
+        checksum: run.checksum,
+    });
+    let dropped = segment.dropped.iter().map(|(place, run)| Placed {
+        segment: index,
+        of: None,
+        place: *place,
+        first_page: run.first_page,
+        bytes: run.bytes,
+        checksum: run.checksum,
+    });
+    present.chain(dropped).collect()
+}
+
+impl SegmentsVerification {
+    fn fault(&mut self, run: &Placed, what: String) {
+        let what = match run.of {
+            Some(_) => what,
+            None => format!("a column that has been dropped: {what}"),
+        };
+        self.faults.push(SegmentFault { segment: run.segment, column: run.of, what });
+    }
+
+    /// Compares what was found with what the catalog says. `pages`: of all runs.
+    fn compare(&mut self, root: &SegmentsRoot, segments: &[Segment], pages: u64) {
+        let bytes = segments.iter().map(Segment::bytes).sum::<u64>();
+        let rows = segments.iter().map(|segment| u64::from(segment.rows)).sum::<u64>();
+        let counts = [
+            ("segments", segments.len() as u64, root.segments),
+            ("rows", rows, root.rows),
+            ("pages of runs", pages, root.pages),
+            ("bytes of runs", bytes, root.bytes),
+        ];
+        for (what, found, promised) in counts {
+            if found != promised {
+                let what = format!("the catalog says {promised} {what}, {found} were found");
+                self.directory_faults.push(whole(root, what));
+            }
+        }
+    }
 }
 
 /// A fault of the directory that no page of it shows.
@@ -136,7 +192,7 @@ fn whole(root: &SegmentsRoot, what: String) -> Fault {
 
 /// Reads entries as the walk over the directory meets them.
 struct Entries<'c> {
-    columns: &'c [ColumnType],
+    columns: &'c SegmentColumns,
     segments: Vec<Segment>,
 }
 
@@ -151,14 +207,8 @@ impl Inspect for Entries<'_> {
     }
 }
 
-/// The values of a run that is what its entry says.
-fn look_at(
-    run: &ColumnRun,
-    rows: u32,
-    column: &ColumnType,
-    codec: &dyn Codec,
-    read: Result<AlignedBuffer, StoreError>,
-) -> Result<Column, String> {
+/// The bytes of a run that are those of its entry.
+fn bytes_of(run: &Placed, read: Result<AlignedBuffer, StoreError>) -> Result<Buffer, String> {
     let pages = read.map_err(|error| error.to_string())?;
     let blob = pages.get(..run.bytes as usize).ok_or("the run is shorter than its entry says")?;
     if checksum(blob) != run.checksum {
@@ -170,16 +220,20 @@ fn look_at(
     if pages[run.bytes as usize..].iter().any(|byte| *byte != 0) {
         return Err("bytes behind the end of its run".to_owned());
     }
-    let blob = arrow_buffer::Buffer::from(blob);
-    let values = codec.decode(&blob, column.data_type, rows as usize).map_err(|error| error.to_string())?;
+    Ok(Buffer::from(blob))
+}
+
+/// The values of a run that is what its entry says.
+fn look_at(blob: &Buffer, zone: &Zone, rows: u32, column: &ColumnType, codec: &dyn Codec) -> Result<Column, String> {
+    let values = codec.decode(blob, column.data_type, rows as usize).map_err(|error| error.to_string())?;
     if values.len() != rows as usize {
         return Err(format!("{} values in a segment of {rows} rows", values.len()));
     }
     let found = survey(&values, column.data_type).map_err(|error| error.to_string())?;
-    if !run.zone.admits(&found) {
-        return Err(format!("its zone says {:?}, its values are {found:?}", run.zone));
+    if !zone.admits(&found) {
+        return Err(format!("its zone says {zone:?}, its values are {found:?}"));
     }
-    if let Some(bloom) = &run.zone.bloom {
+    if let Some(bloom) = &zone.bloom {
         let mut foreign = 0;
         let look = |value: ValueRef<'_>| foreign += u64::from(value != ValueRef::Null && !bloom.may_contain(value));
         for_each_value(&values, column.data_type, look).map_err(|error| error.to_string())?;
@@ -195,28 +249,25 @@ fn look_at(
 
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// A run, and where it belongs.
-type Placed<'r> = (usize, usize, &'r ColumnRun);
-
 /// Reads runs with many on their way; `look` gets them in any order.
-fn read_runs<'r>(
+fn read_runs(
     store: &dyn RunStore,
-    runs: &[Placed<'r>],
-    mut look: impl FnMut(Placed<'r>, Result<AlignedBuffer, StoreError>),
+    runs: &[Placed],
+    mut look: impl FnMut(&Placed, Result<AlignedBuffer, StoreError>),
 ) -> Result<(), StoreError> {
     let mut lane = store.open_run_lane()?;
     let share = IoShare::new(u32::MAX);
     let mut finished: Vec<RunRead> = Vec::new();
     let (mut next, mut pending) = (0, 0);
     while next < runs.len() || pending > 0 {
-        while let Some((_, _, run)) = runs.get(next) {
+        while let Some(run) = runs.get(next) {
             match lane.try_read(&share, run.first_page, run.bytes as usize, run.checksum, next as u64) {
                 Ok(()) => pending += 1,
                 Err(Refusal::Busy(_)) => break,
                 Err(Refusal::Unmapped) => {
                     let device = store.describe(run.first_page);
                     let message = format!("{} is not in the chunk map", run.first_page);
-                    look(runs[next], Err(StoreError { device, message }));
+                    look(run, Err(StoreError { device, message }));
                 }
             }
             next += 1;
@@ -224,7 +275,7 @@ fn read_runs<'r>(
         lane.poll(Some(PATIENCE), &mut finished);
         for RunRead { token, result } in finished.drain(..) {
             pending -= 1;
-            look(runs[token as usize], result);
+            look(&runs[token as usize], result);
         }
     }
     Ok(())

@@ -289,7 +289,7 @@ impl Bench {
         self.cache.clear();
         let mut live = LivePages::new(self.volume.page_size());
         let source = VerifySource { fetcher: self.reader.fetcher(), runs: &*self.volume, codec: self.codec.as_ref() };
-        let seen = verify(source, root, columns, &mut live, inspect);
+        let seen = verify(source, root, &columns.to_vec().into(), &mut live, inspect);
         let recorded: Vec<(ChunkId, u32)> =
             self.volume.live_pages().into_iter().filter(|(_, pages)| *pages > 0).collect();
         assert_eq!(live.differences(&recorded), []);
@@ -377,7 +377,7 @@ proptest! {
             prop_assert_eq!(found.len(), rows);
             prop_assert!(found.iter().zip(expected).all(|(found, expected)| same(found, expected)));
         }
-        let table = SegmentTable::read(&mut bench.reader, &root, "t".into(), model.columns.clone()).expect("read");
+        let table = SegmentTable::read(&mut bench.reader, &root, "t".into(), &model.columns.clone().into()).expect("read");
         prop_assert!(table.segments.iter().all(|segment| segment.rows <= options.rows));
         let mut at = 0;
         for segment in table.segments.iter() {
@@ -436,7 +436,7 @@ fn filtered(bench: &mut Bench) -> (Model, SegmentTable) {
     let options = BuildOptions { rows: 300, bloom: vec![0], ..BuildOptions::default() };
     let root = bench.build(&model, options, random);
     assert_eq!(bench.verify(&root, &model.columns, &mut Nothing).faults, []);
-    let table = SegmentTable::read(&mut bench.reader, &root, "t".into(), model.columns.clone()).expect("read");
+    let table = SegmentTable::read(&mut bench.reader, &root, "t".into(), &model.columns.clone().into()).expect("read");
     (model, table)
 }
 
@@ -480,7 +480,7 @@ fn a_filter_of_other_values_is_a_fault() {
     writer.finish().expect("finished");
     let mut live = LivePages::new(bench.volume.page_size());
     let source = VerifySource { fetcher: bench.reader.fetcher(), runs: &*bench.volume, codec: codec.as_ref() };
-    let seen = verify(source, &root, &model.columns, &mut live, &mut Nothing);
+    let seen = verify(source, &root, &model.columns.clone().into(), &mut live, &mut Nothing);
     let [fault] = &seen.faults[..] else { panic!("one fault, not {:?}", seen.faults) };
     assert_eq!((fault.segment, fault.column), (1, Some(0)));
     assert_eq!(fault.what, "300 of its values do not pass its Bloom filter");

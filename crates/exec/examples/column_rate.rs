@@ -155,7 +155,7 @@ fn write(volume: &Arc<Volume>, rows: usize) -> Outcome<SegmentTable> {
     let store: Arc<dyn PageStore> = Arc::clone(volume) as _;
     let cache = PageCache::new(volume.page_size(), 1024)?;
     let mut reader = TreeReader::new(&cache, &store, &IoShare::new(u32::MAX))?;
-    Ok(SegmentTable::read(&mut reader, &root, "lineitem".into(), columns)?)
+    Ok(SegmentTable::read(&mut reader, &root, "lineitem".into(), &columns.into())?)
 }
 
 /// A year, a discount from 5 to 7 %, fewer than 24 pieces.

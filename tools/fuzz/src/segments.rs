@@ -3,22 +3,29 @@
 use std::sync::Arc;
 
 use saki_base::{DataType, PageAddress, Random, Value};
-use saki_columns::{Bloom, ColumnRun, ColumnType, Segment, Zone, entry::decode, entry::encode};
+use saki_columns::{Bloom, ColumnRun, ColumnType, Segment, SegmentColumns, Zone, entry::decode, entry::encode};
 
 use crate::input::{DATA_TYPES, Input};
 
 /// An entry: a segment or an error. What is read, written and read again is the same.
 pub fn entry(data: &[u8]) {
     let mut input = Input(data);
-    let columns: Vec<ColumnType> =
-        input.columns().into_iter().map(|(data_type, nullable, _)| column(data_type, nullable)).collect();
-    let segment = match decode(b"key", input.0, &columns) {
+    let (mut present, mut dropped) = (Vec::new(), Vec::new());
+    for (place, (data_type, nullable, is_dropped)) in input.columns().into_iter().enumerate() {
+        match is_dropped {
+            true => dropped.push((place, data_type)),
+            false => present.push(column(data_type, nullable)),
+        }
+    }
+    let columns = SegmentColumns::new(present, dropped);
+    let mut segment = match decode(b"key", input.0, &columns) {
         Ok(segment) => segment,
         Err(error) => {
             assert!(!error.to_string().is_empty());
             return;
         }
     };
+    segment.take_dropped(4096);
     let mut written = Vec::new();
     // Bytes may spell what no writer writes (a decimal with too many digits): an error then.
     if encode(&segment, &columns, &mut written).is_err() {
@@ -29,6 +36,9 @@ pub fn entry(data: &[u8]) {
     encode(&again, &columns, &mut rewritten).expect("what was read can be written");
     assert_eq!(written, rewritten, "a segment has two encodings");
 }
+
+/// Of a column's choice: the table has lost it ([`Input::columns`]).
+const DROPPED: u8 = 0x80;
 
 fn column(data_type: DataType, nullable: bool) -> ColumnType {
     ColumnType { name: String::new(), data_type, nullable, missing: nullable.then_some(Value::Null) }
@@ -63,9 +73,15 @@ pub fn entry_seeds() -> Vec<Vec<u8>> {
             zone: zone.clone(),
         }
     };
-    let segment = Segment { first_key: b"key".to_vec(), rows: 7, columns: zones.iter().map(run).collect() };
-    let mut seed = vec![choices.len() as u8];
-    seed.extend_from_slice(&choices);
-    encode(&segment, &columns, &mut seed).expect("zones of the columns' types");
-    vec![seed]
+    let columns_of = zones.iter().map(run).collect();
+    let segment = Segment { first_key: b"key".to_vec(), rows: 7, columns: columns_of, dropped: Vec::new() };
+    let seed = |choices: [u8; 4]| {
+        let mut seed = vec![choices.len() as u8];
+        seed.extend_from_slice(&choices);
+        encode(&segment, &columns.clone().into(), &mut seed).expect("zones of the columns' types");
+        seed
+    };
+    // The same, of a table that has lost the second one since.
+    let [a, b, c, d] = choices;
+    vec![seed(choices), seed([a, b | DROPPED, c, d])]
 }

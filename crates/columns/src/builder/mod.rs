@@ -18,8 +18,8 @@ use saki_vector::{Batch, Column};
 use saki_volume::PageWriter;
 
 use crate::directory::{self, SegmentsRoot};
-use crate::segment::{ColumnRun, SEGMENT_ROWS, Segment};
-use crate::{Codec, ColumnType, ColumnsError};
+use crate::segment::{ColumnRun, SEGMENT_ROWS, Segment, SegmentColumns};
+use crate::{Codec, ColumnsError};
 
 use encoder::{ColumnEncoder, Encoded, Parts};
 
@@ -50,6 +50,7 @@ impl Default for BuildOptions {
 /// it has written nothing.
 pub struct SegmentBuilder<'c> {
     encoder: ColumnEncoder<'c>,
+    columns: SegmentColumns,
     /// Rows and bytes of a segment at most.
     rows_max: usize,
     bytes_max: usize,
@@ -72,16 +73,18 @@ impl<'c> SegmentBuilder<'c> {
     /// `directory`: the tree that their directory will be; runs of columns are written as parts of it.
     pub fn new(
         codec: &'c dyn Codec,
-        columns: Vec<ColumnType>,
+        columns: impl Into<SegmentColumns>,
         directory: TreeId,
         writer: PageWriter,
         options: BuildOptions,
     ) -> Self {
         let BuildOptions { rows, bytes, threads, bloom } = options;
-        let encoder = ColumnEncoder::new(codec, columns, threads, bloom);
+        let columns = columns.into();
+        let encoder = ColumnEncoder::new(codec, columns.columns().to_vec(), threads, bloom);
         let pending = Pending::default();
         Self {
             encoder,
+            columns,
             rows_max: rows.clamp(1, SEGMENT_ROWS) as usize,
             bytes_max: bytes,
             writer,
@@ -152,7 +155,8 @@ impl<'c> SegmentBuilder<'c> {
         Ok(())
     }
 
-    /// Takes a segment that is written already; what is pending goes before it.
+    /// Takes a segment that is written already; what is pending goes before it. It has no runs of columns that the
+    /// table has lost: those have been given back.
     pub fn keep(&mut self, segment: Segment) -> Result<(), ColumnsError> {
         self.flush()?;
         self.segments.push(segment);
@@ -185,7 +189,7 @@ impl<'c> SegmentBuilder<'c> {
         let encoded = self.encoder.encode(&parts)?;
         let numbered = encoded.into_iter().enumerate();
         let columns = numbered.map(|(index, encoded)| self.append(index, encoded)).collect::<Result<_, _>>()?;
-        self.segments.push(Segment { first_key, rows: rows as u32, columns });
+        self.segments.push(Segment { first_key, rows: rows as u32, columns, dropped: Vec::new() });
         Ok(())
     }
 
@@ -193,7 +197,7 @@ impl<'c> SegmentBuilder<'c> {
     fn append(&mut self, column: usize, (blob, zone): Encoded) -> Result<ColumnRun, ColumnsError> {
         let bytes = u32::try_from(blob.len())
             .map_err(|_| ColumnsError::Unsupported(format!("a column of {} bytes in one segment", blob.len())))?;
-        let run = self.writer.append_run(Part::column(self.directory, column), &blob)?;
+        let run = self.writer.append_run(Part::column(self.directory, self.columns.place_of(column)), &blob)?;
         Ok(ColumnRun { first_page: run.first, bytes, checksum: run.checksum, zone })
     }
 
@@ -211,7 +215,7 @@ impl<'c> SegmentBuilder<'c> {
     /// Writes the directory; gives the writer back, to be finished.
     pub fn finish(mut self, page_size: PageSize) -> Result<(SegmentsRoot, PageWriter), ColumnsError> {
         self.flush()?;
-        directory::write(self.writer, page_size, self.directory, self.encoder.columns(), &self.segments)
+        directory::write(self.writer, page_size, self.directory, &self.columns, &self.segments)
     }
 }
 

@@ -10,11 +10,12 @@
 //!            flags & 8: a Bloom filter follows, after minimum and maximum: its blocks (4 bytes), each of 32 bytes
 //! ```
 //!
-//! An entry has as many columns as the table had when it was written; a segment lacks the others, which were added
-//! behind them. One that lacks a column and has another behind it is of version 3, all others of version 2; those of
-//! version 1 are without Bloom filters. They are alike otherwise. What rows have of a column that a segment lacks is
-//! the table's to say ([`ColumnType::missing`]), not the entry's. Numbers are little-endian. A value is encoded as in a
-//! key ([`saki_base::key`]), ascending and not nullable, so it ends by itself.
+//! An entry has a column for each place ([`SegmentColumns`]) up to the last one that it has a run of; a segment lacks the
+//! others: columns that were added behind them, or that had been dropped when it was written. One that lacks a column
+//! and has another behind it is of version 3, all others of version 2; those of version 1 are without Bloom filters.
+//! They are alike otherwise. What rows have of a column that a segment lacks is the table's to say
+//! ([`ColumnType::missing`]), and so is of which type a dropped column was: its run is read past. Numbers are
+//! little-endian. A value is encoded as in a key ([`saki_base::key`]), ascending and not nullable, so it ends by itself.
 //!
 //! Failure model: hostile bytes are an error or another segment, never a panic; what they name is checked by whoever
 //! reads it.
@@ -26,10 +27,10 @@ use saki_base::key::{KeyColumn, decode_column, encode_column};
 use saki_base::value::{Value, compare};
 use saki_base::{DataType, PageAddress, ValueRef};
 
+use crate::ColumnsError;
 use crate::missing::missing_run;
-use crate::segment::{ColumnRun, Segment};
+use crate::segment::{ColumnRun, DroppedRun, Place, Segment, SegmentColumns};
 use crate::zone::{BLOCK_BYTES, Bloom, VALUES_MAX, Zone};
-use crate::{ColumnType, ColumnsError};
 
 const VERSION: u8 = 3;
 /// Of entries that lack no column before another.
@@ -42,25 +43,42 @@ const HAS_MAX: u8 = 2;
 const HAS_VALUES: u8 = 4;
 const HAS_BLOOM: u8 = 8;
 
+/// Of a run's first page and length.
+const RUN_BYTES: usize = 12;
+
 const _: () = assert!(VALUES_MAX <= u8::MAX as usize, "a byte counts the values of a zone");
 
 /// Appends the entry of a segment of a table with these columns.
-pub fn encode(segment: &Segment, columns: &[ColumnType], out: &mut Vec<u8>) -> Result<(), ColumnsError> {
-    assert_eq!(segment.columns.len(), columns.len(), "a segment of other columns than its table");
-    assert!(columns.len() <= usize::from(u16::MAX), "an entry of {} columns", columns.len());
-    let count = segment.columns.iter().rposition(|run| !run.is_missing()).map_or(0, |last| last + 1);
-    let runs = &segment.columns[..count];
-    out.push(if runs.iter().any(ColumnRun::is_missing) { VERSION } else { VERSION_WITHOUT_GAPS });
+///
+/// # Errors
+/// `Internal` for a run of a column that the table has lost: whoever writes an entry has given those back before.
+pub fn encode(segment: &Segment, columns: &SegmentColumns, out: &mut Vec<u8>) -> Result<(), ColumnsError> {
+    let types = columns.columns();
+    assert_eq!(segment.columns.len(), types.len(), "a segment of other columns than its table");
+    assert!(columns.places().len() <= usize::from(u16::MAX), "an entry of {} columns", columns.places().len());
+    if !segment.dropped.is_empty() {
+        return Err(ColumnsError::Internal("an entry with a run of a column that the table has lost".to_owned()));
+    }
+    let last = segment.columns.iter().rposition(|run| !run.is_missing());
+    let count = last.map_or(0, |last| columns.place_of(last) + 1);
+    // In its place each run that there is.
+    let mut runs: Vec<Option<usize>> = vec![None; count];
+    for (column, _) in segment.columns.iter().enumerate().filter(|(_, run)| !run.is_missing()) {
+        runs[columns.place_of(column)] = Some(column);
+    }
+    out.push(if runs.iter().any(Option::is_none) { VERSION } else { VERSION_WITHOUT_GAPS });
     out.extend_from_slice(&(count as u16).to_le_bytes());
     out.extend_from_slice(&segment.rows.to_le_bytes());
-    for (run, column) in runs.iter().zip(columns) {
+    for column in runs {
+        let Some(column) = column else {
+            out.extend_from_slice(&[0; RUN_BYTES]);
+            continue;
+        };
+        let run = &segment.columns[column];
         out.extend_from_slice(&run.first_page.0.to_le_bytes());
         out.extend_from_slice(&run.bytes.to_le_bytes());
-        if run.is_missing() {
-            continue;
-        }
         out.extend_from_slice(&run.checksum.to_le_bytes());
-        encode_zone(&run.zone, column.data_type, out)?;
+        encode_zone(&run.zone, types[column].data_type, out)?;
     }
     Ok(())
 }
@@ -89,34 +107,46 @@ fn encode_zone(zone: &Zone, data_type: DataType, out: &mut Vec<u8>) -> Result<()
 }
 
 /// Reads an entry of a table with these columns.
-pub fn decode(first_key: &[u8], bytes: &[u8], columns: &[ColumnType]) -> Result<Segment, ColumnsError> {
+pub fn decode(first_key: &[u8], bytes: &[u8], columns: &SegmentColumns) -> Result<Segment, ColumnsError> {
     let mut reader = Reader(ByteReader::new(bytes));
     let version = reader.u8()?;
     if ![VERSION_WITHOUT_BLOOM, VERSION_WITHOUT_GAPS, VERSION].contains(&version) {
         return Err(corrupt(format!("an entry of version {version}, known is up to {VERSION}")));
     }
     let count = usize::from(reader.u16()?);
-    let lacking = columns.get(count..);
-    if lacking.is_none_or(|lacking| lacking.iter().any(|column| column.missing.is_none())) {
-        return Err(corrupt(format!("an entry of {count} columns in a table of {}", columns.len())));
+    let (types, places) = (columns.columns(), columns.places());
+    let is_needed = |place: &Place| matches!(place, Place::Column(column) if types[*column].missing.is_none());
+    let lacking = places.get(count..);
+    if lacking.is_none_or(|lacking| lacking.iter().any(is_needed)) {
+        return Err(corrupt(format!("an entry of {count} columns in a table of {}", places.len())));
     }
     let rows = reader.u32()?;
     let zone_flags = HAS_MIN | HAS_MAX | if version == VERSION_WITHOUT_BLOOM { 0 } else { HAS_BLOOM };
-    let mut runs = Vec::with_capacity(columns.len());
-    for column in &columns[..count] {
-        runs.push(match decode_run(&mut reader, column.data_type, rows, zone_flags)? {
-            Some(run) => run,
-            None if version == VERSION => missing_run(column, rows)?,
-            None => return Err(corrupt("a run that cannot be")),
-        });
+    let (mut runs, mut dropped) = (Vec::with_capacity(types.len()), Vec::new());
+    for (at, place) in places[..count].iter().enumerate() {
+        let data_type = match place {
+            Place::Column(column) => types[*column].data_type,
+            Place::Dropped(data_type) => *data_type,
+        };
+        match (decode_run(&mut reader, data_type, rows, zone_flags)?, place) {
+            (None, _) if version != VERSION => return Err(corrupt("a run that cannot be")),
+            (Some(run), Place::Column(_)) => runs.push(run),
+            (None, Place::Column(column)) => runs.push(missing_run(&types[*column], rows)?),
+            (Some(ColumnRun { first_page, bytes, checksum, .. }), Place::Dropped(_)) => {
+                dropped.push((at, DroppedRun { first_page, bytes, checksum }));
+            }
+            (None, Place::Dropped(_)) => {}
+        }
     }
-    for column in lacking.unwrap_or_default() {
-        runs.push(missing_run(column, rows)?);
+    for place in lacking.unwrap_or_default() {
+        if let Place::Column(column) = place {
+            runs.push(missing_run(&types[*column], rows)?);
+        }
     }
     if !reader.0.rest().is_empty() {
         return Err(corrupt("an entry with bytes behind its last column"));
     }
-    Ok(Segment { first_key: first_key.to_vec(), rows, columns: runs })
+    Ok(Segment { first_key: first_key.to_vec(), rows, columns: runs, dropped })
 }
 
 /// `None`: the segment lacks the column.
@@ -225,11 +255,16 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ColumnType;
 
-    fn entry(zone: Zone) -> (Segment, [ColumnType; 1], Vec<u8>) {
-        let columns = [ColumnType { name: "c".into(), data_type: DataType::Int4, nullable: true, missing: None }];
+    fn column(missing: Option<Value>) -> ColumnType {
+        ColumnType { name: "c".into(), data_type: DataType::Int4, nullable: true, missing }
+    }
+
+    fn entry(zone: Zone) -> (Segment, SegmentColumns, Vec<u8>) {
+        let columns = SegmentColumns::from(vec![column(None)]);
         let run = ColumnRun { first_page: PageAddress(9), bytes: 100, checksum: 5, zone };
-        let segment = Segment { first_key: b"key".to_vec(), rows: 40, columns: vec![run] };
+        let segment = Segment { first_key: b"key".to_vec(), rows: 40, columns: vec![run], dropped: Vec::new() };
         let mut bytes = Vec::new();
         encode(&segment, &columns, &mut bytes).unwrap();
         (segment, columns, bytes)
@@ -265,15 +300,14 @@ mod tests {
     }
 
     /// Two columns of which a segment may lack any, as the table has them.
-    fn lacking(lacks: [bool; 2]) -> (Segment, [ColumnType; 2], Vec<u8>) {
-        let (mut segment, [column], _) = entry(zone(0));
-        let missing = [Value::Int4(7), Value::Null];
-        let columns = missing.map(|missing| ColumnType { missing: Some(missing), ..column.clone() });
+    fn lacking(lacks: [bool; 2]) -> (Segment, SegmentColumns, Vec<u8>) {
+        let (mut segment, ..) = entry(zone(0));
+        let types = [Value::Int4(7), Value::Null].map(|missing| column(Some(missing)));
         let run = segment.columns.remove(0);
-        let runs = columns.iter().zip(lacks);
+        let runs = types.iter().zip(lacks);
         let runs = runs.map(|(column, lacks)| if lacks { missing_run(column, 40).unwrap() } else { run.clone() });
         segment.columns = runs.collect();
-        let mut bytes = Vec::new();
+        let (columns, mut bytes) = (SegmentColumns::from(types.to_vec()), Vec::new());
         encode(&segment, &columns, &mut bytes).unwrap();
         (segment, columns, bytes)
     }
@@ -287,7 +321,7 @@ mod tests {
             for end in 0..bytes.len() {
                 assert!(decode(b"key", &bytes[..end], &columns).is_err(), "cut at {end}");
             }
-            let needed = columns.clone().map(|column| ColumnType { missing: None, ..column });
+            let needed = SegmentColumns::from(vec![column(None), column(None)]);
             assert_eq!(decode(b"key", &bytes, &needed).is_err(), lacks != [false; 2], "all rows have them");
             assert_eq!(segment.pages(512).count(), lacks.iter().filter(|lacks| !**lacks).count());
         }
@@ -318,5 +352,57 @@ mod tests {
             bytes[count..count + 4].copy_from_slice(&blocks.to_le_bytes());
             assert!(decode(b"key", &bytes, &columns).is_err(), "{blocks} blocks");
         }
+    }
+
+    /// Three columns, as a table has them that has lost the one in the middle since.
+    fn without_second(missing: Option<Value>) -> SegmentColumns {
+        SegmentColumns::new(vec![column(None), column(missing)], [(1, DataType::Int4)])
+    }
+
+    #[test]
+    fn a_run_of_a_dropped_column_is_read_past_and_known() {
+        let (segment, ..) = entry(zone(2));
+        let run = |first: u64| ColumnRun { first_page: PageAddress(first), ..segment.columns[0].clone() };
+        let before = SegmentColumns::from(vec![column(None), column(None), column(None)]);
+        let whole = Segment { columns: vec![run(10), run(20), run(30)], ..segment.clone() };
+        let mut bytes = Vec::new();
+        encode(&whole, &before, &mut bytes).unwrap();
+        let after = without_second(None);
+        assert_eq!((after.place_of(0), after.place_of(1)), (0, 2));
+        let mut read = decode(b"key", &bytes, &after).unwrap();
+        assert_eq!(read.columns, [run(10), run(30)]);
+        let dropped = DroppedRun { first_page: PageAddress(20), bytes: 100, checksum: 5 };
+        assert_eq!(read.dropped, [(1, dropped)]);
+        assert_eq!((read.bytes(), read.pages(100).count()), (300, 3));
+        assert!(encode(&read, &after, &mut Vec::new()).is_err(), "its pages would be lost");
+        assert_eq!(read.take_dropped(64), [20, 21].map(PageAddress));
+        // Written again, it has nothing in that place.
+        let mut again = Vec::new();
+        encode(&read, &after, &mut again).unwrap();
+        assert_eq!((again[0], decode(b"key", &again, &after).unwrap()), (VERSION, read));
+        assert!(decode(b"key", &again, &before).is_err(), "all rows have it");
+    }
+
+    #[test]
+    fn segments_from_before_and_after_a_column_lack_it() {
+        let (segment, ..) = entry(zone(0));
+        let columns = without_second(Some(Value::Int4(7)));
+        // From before both: it has the first column alone.
+        let mut bytes = Vec::new();
+        encode(&segment, &SegmentColumns::from(vec![column(None)]), &mut bytes).unwrap();
+        let read = decode(b"key", &bytes, &columns).unwrap();
+        assert_eq!((read.columns.len(), read.dropped.len(), read.columns[1].is_missing()), (2, 0, true));
+        let mut again = Vec::new();
+        encode(&read, &columns, &mut again).unwrap();
+        assert_eq!(again, bytes);
+    }
+
+    #[test]
+    fn places_that_no_dropped_column_has_are_the_columns() {
+        let dropped = [0, 1, 3, 5].map(|place| (place, DataType::Text));
+        let columns = SegmentColumns::new(vec![column(None), column(None)], dropped);
+        let gone = Place::Dropped(DataType::Text);
+        assert_eq!(columns.places(), [gone, gone, Place::Column(0), gone, Place::Column(1), gone]);
+        assert_eq!([0, 1].map(|column| columns.place_of(column)), [2, 4]);
     }
 }

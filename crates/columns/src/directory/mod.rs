@@ -8,8 +8,8 @@ use saki_tree::{BulkLoader, TreeReader, TreeRoot};
 use saki_volume::PageWriter;
 use serde::{Deserialize, Serialize};
 
-use crate::segment::Segment;
-use crate::{ColumnType, ColumnsError};
+use crate::ColumnsError;
+use crate::segment::{Segment, SegmentColumns};
 
 pub use table::{SegmentTable, TableZone};
 
@@ -38,7 +38,7 @@ pub(crate) fn write(
     writer: PageWriter,
     page_size: PageSize,
     directory: saki_base::TreeId,
-    columns: &[ColumnType],
+    columns: &SegmentColumns,
     segments: &[Segment],
 ) -> Result<(SegmentsRoot, PageWriter), ColumnsError> {
     let mut root = SegmentsRoot::empty(directory);
@@ -62,7 +62,7 @@ pub(crate) fn write(
 pub fn read_directory(
     reader: &mut TreeReader,
     root: &SegmentsRoot,
-    columns: &[ColumnType],
+    columns: &SegmentColumns,
 ) -> Result<Vec<Segment>, ColumnsError> {
     let mut segments = Vec::new();
     let mut entries = reader.scan(&root.directory);

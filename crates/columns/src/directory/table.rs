@@ -6,7 +6,7 @@ use saki_base::value::{Value, compare};
 use saki_tree::TreeReader;
 
 use super::{SegmentsRoot, read_directory};
-use crate::segment::{ColumnType, Segment};
+use crate::segment::{ColumnType, Segment, SegmentColumns};
 use crate::{ColumnsError, Zone};
 
 /// All segments of a table, in key order. Immutable, as what it describes is.
@@ -44,10 +44,10 @@ impl SegmentTable {
         reader: &mut TreeReader,
         root: &SegmentsRoot,
         name: String,
-        columns: Vec<ColumnType>,
+        columns: &SegmentColumns,
     ) -> Result<Self, ColumnsError> {
-        let segments = read_directory(reader, root, &columns)?;
-        Ok(Self::new(name, columns, segments))
+        let segments = read_directory(reader, root, columns)?;
+        Ok(Self::new(name, columns.columns().to_vec(), segments))
     }
 }
 

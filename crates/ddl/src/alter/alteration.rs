@@ -8,18 +8,15 @@ use datafusion::sql::sqlparser::ast::Expr;
 use saki_base::{Column, DataType};
 use saki_tree::TreeRoot;
 
+use super::removal::{drop_column, drop_constraint, indexes_made_of, remove_column};
 use crate::create::{column, constraint};
-use crate::dependents::{columns_drawing, views_of, views_using};
-use crate::drop::{Subject, change, depended_on, keys_lost};
+use crate::dependents::views_using;
 use crate::rename;
 use saki_catalog::undefined_column;
 use saki_catalog::{
-    Catalog, Check, ColumnDetail, Deferral, ForeignKey, Hidden, Identity, Index, Result, Sequence, SqlError, Table,
-    nextval,
+    Catalog, Check, ColumnDetail, Deferral, ForeignKey, Hidden, Identity, Index, Result, SqlError, Table,
 };
-use saki_postgres::statement::columns_named;
 use saki_postgres::statement::create_index::refuse_unordered;
-use saki_postgres::statement::parse_expression;
 use saki_postgres::{Action, ColumnName, TableOptions};
 
 /// A table's change.
@@ -178,7 +175,8 @@ impl Alteration {
         Ok(())
     }
 
-    /// Whether keys or rows are laid out otherwise or get other values: then every row is written anew.
+    /// Whether keys or rows are laid out otherwise or get other values: then every row is written anew, unless the rows
+    /// that are there may stay as they are ([`Self::first_added`]).
     pub fn rewrites(&self) -> bool {
         let shape = |table: &Table| -> Vec<(u32, DataType, bool)> {
             let columns = table.columns.iter().zip(&table.details);
@@ -190,22 +188,31 @@ impl Alteration {
             || !self.using.is_empty()
     }
 
-    /// Where the columns begin that are added, if nothing else changes what rows and keys are, and rows may lack them.
+    /// If columns only come and go, and rows may stay as they are: where the columns begin that are added.
     pub fn first_added(&self) -> Option<usize> {
         let Self { before, after, using } = self;
-        let is_kept = |position: usize| {
-            let same = |table: &Table| {
+        let is_kept = |position: &usize| {
+            let same = |table: &Table, position: usize| {
                 let column = &table.columns[position];
                 (table.details[position].id, column.data_type, column.nullable)
             };
-            same(before) == same(after)
+            let earlier = before.position_of(after.details[*position].id);
+            earlier.is_some_and(|earlier| same(before, earlier) == same(after, *position))
         };
-        let first = before.columns.len();
-        let only_more = after.columns.len() > first && (0..first).all(is_kept);
-        let keeps_key = before.primary_key == after.primary_key;
+        let count = after.columns.len();
+        let first = (0..count).find(|position| !is_kept(position)).unwrap_or(count);
+        let is_new = |position: usize| self.is_new(after.details[position].id);
+        let key = |table: &Table| -> Vec<u32> { table.primary_key.iter().map(|at| table.details[*at].id).collect() };
         // Hidden columns lie behind the others, and are made of them.
-        let is_seen = after.width() == after.columns.len();
-        (only_more && is_seen && keeps_key && using.is_empty() && before.stored.has_room()).then_some(first)
+        let are_seen = first == count || after.width() == count;
+        let only_these = (first..count).all(is_new) && using.is_empty() && key(before) == key(after);
+        let has_room = before.stored.has_room(before.columns.len(), count - first);
+        (self.rewrites() && only_these && are_seen && has_room).then_some(first)
+    }
+
+    /// Whether a column was not the table's before.
+    fn is_new(&self, id: u32) -> bool {
+        self.before.position_of(id).is_none()
     }
 
     /// Whether a column is of the same type as before.
@@ -225,7 +232,7 @@ impl Alteration {
 
     /// Checks that rows may fail: new ones, and all if values have changed.
     pub fn new_checks(&self) -> impl Iterator<Item = &Check> {
-        let changed = self.before.details.iter().any(|detail| !self.keeps(detail.id));
+        let changed = self.after.details.iter().any(|detail| !self.is_new(detail.id) && !self.keeps(detail.id));
         self.after.checks.iter().filter(move |check| {
             changed || !self.before.checks.iter().any(|before| before.expression == check.expression)
         })
@@ -302,67 +309,6 @@ fn set_options(table: &mut Table, options: &TableOptions) -> Result<()> {
     Ok(())
 }
 
-/// Drops a column with its indexes, constraints and sequence.
-fn drop_column(catalog: &mut Catalog, table: &mut Table, position: usize, cascade: bool) -> Result<()> {
-    let (id, name) = (table.details[position].id, table.columns[position].name.clone());
-    if table.width() == 1 {
-        return Err(SqlError::unsupported(format!("column {name:?} is the last of table {}", table.name))
-            .hint("DROP TABLE drops the table"));
-    }
-    let what = format!("column {name} of table {}", table.name);
-    let views = views_using(catalog, table.id, id).map(|view| Subject::View(view.name.clone())).collect();
-    let mut checks = Vec::new();
-    for check in &table.checks {
-        if !columns_named(table, &parse_expression(&check.expression)?).contains(&position) {
-            checks.push(check.clone());
-        }
-    }
-    table.checks = checks;
-    table.foreign_keys.retain(|key| !key.columns.contains(&position));
-    let made_of = indexes_made_of(table, position)?;
-    table.indexes.retain(|index| {
-        !index.is_over(position) && !index.include.contains(&position) && !made_of.contains(&index.name)
-    });
-    if table.primary_key.contains(&position) {
-        drop_primary_key(table);
-    }
-    remove_column(table, position);
-    let lost = keys_lost(catalog, table.id, table);
-    drop_dependents(catalog, table, &what, views, cascade)?;
-    drop_dependents(catalog, table, &what, lost, cascade)?;
-    drop_owned(catalog, table, id, &what, cascade)
-}
-
-/// Drops the sequences of a column that has gone.
-fn drop_owned(catalog: &mut Catalog, table: &mut Table, column: u32, what: &str, cascade: bool) -> Result<()> {
-    let is_owned = |sequence: &&Arc<Sequence>| sequence.owner.is_some_and(|owner| owner.column == column);
-    let owned: Vec<_> = catalog.owned_sequences(table.id).filter(is_owned).map(Arc::clone).collect();
-    for sequence in owned {
-        let text = nextval(&sequence.name);
-        let own = (0..table.details.len()).filter(|at| table.details[*at].default.as_ref() == Some(&text));
-        let others = columns_drawing(catalog, &sequence).filter(|(other, _)| other.id != table.id);
-        let drawing = own.map(|column| Subject::Default { table: table.name.clone(), column });
-        let drawing =
-            drawing.chain(others.map(|(other, column)| Subject::Default { table: other.name.clone(), column }));
-        let drawing = drawing.collect();
-        drop_dependents(catalog, table, what, drawing, cascade)?;
-        catalog.remove_sequence(&sequence.name);
-    }
-    Ok(())
-}
-
-/// Names of indexes that have a column in an expression or in their condition.
-fn indexes_made_of(table: &Table, position: usize) -> Result<Vec<String>> {
-    let mut found = Vec::new();
-    for (column, hidden) in table.filled() {
-        if columns_named(table, &parse_expression(&hidden.expression())?).contains(&position) {
-            let over = table.indexes.iter().filter(|index| index.is_over(column));
-            found.extend(over.map(|index| index.name.clone()));
-        }
-    }
-    Ok(found)
-}
-
 /// Adds an index with its hidden columns.
 fn add_index(catalog: &Catalog, table: &mut Table, index: &Index, hidden: &[(Column, Hidden)]) -> Result<()> {
     catalog.refuse_taken(&index.name)?;
@@ -374,56 +320,6 @@ fn add_index(catalog: &Catalog, table: &mut Table, index: &Index, hidden: &[(Col
     }
     table.indexes.push(Index { root: TreeRoot::empty(catalog.new_tree_id()), ..index.clone() });
     Ok(())
-}
-
-/// Takes a column that nothing refers to any more out of a table.
-fn remove_column(table: &mut Table, position: usize) {
-    table.columns.remove(position);
-    table.details.remove(position);
-    close_gap(table, position);
-}
-
-/// Positions behind a dropped column are one less.
-fn close_gap(table: &mut Table, dropped: usize) {
-    let close = |position: &mut usize| *position -= usize::from(*position > dropped);
-    table.primary_key.iter_mut().for_each(close);
-    table.bloom.retain(|position| *position != dropped);
-    table.bloom.iter_mut().for_each(close);
-    table.foreign_keys.iter_mut().flat_map(|key| &mut key.columns).for_each(close);
-    for index in &mut table.indexes {
-        index.columns.iter_mut().for_each(|column| close(&mut column.column));
-        index.include.iter_mut().for_each(close);
-    }
-}
-
-fn drop_primary_key(table: &mut Table) {
-    table.primary_key.clear();
-    table.primary_key_constraint = None;
-    table.primary_key_comment = None;
-}
-
-fn drop_constraint(
-    catalog: &mut Catalog,
-    table: &mut Table,
-    name: &ColumnName,
-    if_exists: bool,
-    cascade: bool,
-) -> Result<()> {
-    let ColumnName { name, position } = name;
-    if !table.has_constraint(name) {
-        return match if_exists {
-            true => Ok(()),
-            false => Err(rename::undefined_constraint(table, name).at(*position)),
-        };
-    }
-    if !table.primary_key.is_empty() && table.primary_key_name() == *name {
-        drop_primary_key(table);
-    }
-    table.checks.retain(|check| check.name != *name);
-    table.foreign_keys.retain(|key| key.name != *name);
-    table.indexes.retain(|index| !(index.constraint && index.bare_name() == name));
-    let lost = keys_lost(catalog, table.id, table);
-    drop_dependents(catalog, table, &format!("constraint {name} on table {}", table.name), lost, cascade)
 }
 
 /// Says when a foreign key is checked from now on.
@@ -440,47 +336,4 @@ fn alter_constraint(table: &mut Table, name: &ColumnName, deferral: Deferral) ->
     Err(SqlError::invalid(format!("constraint {name:?} of relation {of:?} is not a foreign key constraint"))
         .code("42809")
         .at(*position))
-}
-
-/// Views, foreign keys and defaults that cannot stay: they go too, or the statement is refused.
-fn drop_dependents(
-    catalog: &mut Catalog,
-    table: &mut Table,
-    what: &str,
-    dependents: Vec<Subject>,
-    cascade: bool,
-) -> Result<()> {
-    // Keys of the table itself may have gone already.
-    let present = |subject: &Subject| match subject {
-        Subject::ForeignKey { table: of, name } if *of == table.name => {
-            table.foreign_keys.iter().any(|key| key.name == *name)
-        }
-        _ => true,
-    };
-    let dependents: Vec<Subject> = dependents.into_iter().filter(present).collect();
-    if !cascade && !dependents.is_empty() {
-        let texts: Vec<String> = dependents.iter().map(|s| format!("{} depends on {what}", s.shown())).collect();
-        return Err(depended_on(format!("cannot drop {what} because other objects depend on it"), &texts));
-    }
-    let mut pending = dependents;
-    while let Some(subject) = pending.pop() {
-        match subject {
-            Subject::ForeignKey { table: of, name } if of == table.name => {
-                table.foreign_keys.retain(|key| key.name != name);
-            }
-            Subject::ForeignKey { table: of, name } => {
-                change(catalog, &of, |table| table.foreign_keys.retain(|key| key.name != name));
-            }
-            Subject::View(name) => {
-                pending.extend(views_of(catalog, &name).map(|v| Subject::View(v.name.clone())));
-                catalog.remove_view(&name);
-            }
-            Subject::Default { table: of, column } if of == table.name => table.details[column].default = None,
-            Subject::Default { table: of, column } => {
-                change(catalog, &of, |table| table.details[column].default = None);
-            }
-            Subject::Table(_) | Subject::Sequence(_) | Subject::Index(_) => {}
-        }
-    }
-    Ok(())
 }

@@ -1,4 +1,5 @@
-//! Columns that are added without a look at the rows that are there: what these have in them, worked out once.
+//! Columns that are added or dropped without a look at the rows that are there: what these have in new ones, worked out
+//! once.
 //!
 //! As in PostgreSQL, a default that may be another one for each row is not such: then every row is written anew.
 
@@ -21,7 +22,8 @@ use saki_context::StatementContext;
 use saki_postgres::statement::walk::walk_expressions;
 use saki_postgres::statement::{has_subquery, parse_expression, quoted};
 
-/// The values that rows have in the columns that are added, in their order; `None`: all rows are to be written anew.
+/// The values that rows have in the columns that are added, in their order; `None`: all rows are to be written anew, or
+/// none, since no column comes or goes.
 ///
 /// # Errors
 /// Those of the defaults.

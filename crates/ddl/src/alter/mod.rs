@@ -1,11 +1,12 @@
 //! ALTER TABLE, ALTER INDEX, ALTER VIEW and ALTER SEQUENCE: tried on the generation, validated, and published.
 //!
 //! A table whose rows get another shape or another key is loaded anew from a query over itself, with bounded memory.
-//! Rows stay as they are where columns are added with one value for all of them (`missing`), and so they do for any
-//! other change, which builds and gives back only the trees that differ.
+//! Rows stay as they are where columns are dropped, or added with one value for all of them (`missing`), and so they do
+//! for any other change, which builds and gives back only the trees that differ.
 
 mod alteration;
 mod missing;
+mod removal;
 mod sequence;
 mod texts;
 mod validate;
@@ -144,7 +145,7 @@ pub async fn alter_stored_table(
     validate(cx, &catalog, &alteration, missing.as_deref()).await?;
     if !alteration.rewrites() || is_empty || missing.is_some() {
         let change = move |db: &Stoppable<'_>| {
-            let rows = missing.map_or(Rows::None, Rows::Lack);
+            let rows = missing.map_or(Rows::None, Rows::Stay);
             publish(db, &before, &alter.actions, rows)
         };
         cx.change_catalog(change).await?;
@@ -196,8 +197,8 @@ struct NewRows<'b> {
 enum Rows<'b> {
     /// It has none, or they have nothing to do with the change.
     None,
-    /// They stay and lack the columns that are added: these are their values.
-    Lack(Vec<Value>),
+    /// They stay, have the columns that are dropped, and lack those that are added: these are their values.
+    Stay(Vec<Value>),
     /// They are written anew.
     New(NewRows<'b>),
 }
@@ -214,9 +215,9 @@ fn publish(db: &Stoppable<'_>, seen: &Arc<Table>, actions: &[Action], rows: Rows
         let before = Arc::clone(before);
         let mut alteration = Alteration::new(&mut writer.catalog, before, actions)?;
         match rows {
-            Rows::Lack(missing) => {
-                let first = alteration.before.columns.len();
-                alteration.after.add_to_layout(first, &missing)?;
+            Rows::Stay(missing) => {
+                let Alteration { before, after, .. } = &mut alteration;
+                after.change_layout(before, after.columns.len() - missing.len(), &missing)?;
                 adapt(writer, alteration)
             }
             Rows::New(rows) => rewrite(writer, alteration, Some(rows)),
@@ -285,7 +286,7 @@ fn adapt(writer: &mut Writer<'_>, alteration: Alteration) -> Result<()> {
             after.indexes[index].root = index_rows(writer, &after, index)?;
         }
     }
-    if before.segments.is_some() != after.segments.is_some() || before.bloom != after.bloom {
+    if before.segments.is_some() != after.segments.is_some() || filtered(&before, &after) != filtered(&after, &after) {
         if after.segments.is_some() {
             let root = before.segments.unwrap_or_else(|| SegmentsRoot::empty(writer.catalog.new_tree_id()));
             after.segments = Some(segments::build(writer.trees(), &after, &root)?);
@@ -297,6 +298,12 @@ fn adapt(writer: &mut Writer<'_>, alteration: Alteration) -> Result<()> {
     writer.catalog.remove(&before.name);
     writer.catalog.put(after);
     Ok(())
+}
+
+/// Columns of a table with Bloom filters, of those that it has `after`: their ids.
+fn filtered(table: &Table, after: &Table) -> Vec<u32> {
+    let ids = table.bloom.iter().map(|position| table.details[*position].id);
+    ids.filter(|id| after.position_of(*id).is_some()).collect()
 }
 
 /// Publishes a change of rows or keys: all trees are built anew.

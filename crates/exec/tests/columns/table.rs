@@ -128,7 +128,7 @@ impl Fixture {
         let cache = PageCache::new(page_size, 64).unwrap();
         let store: Arc<dyn PageStore> = Arc::clone(&volume) as _;
         let mut reader = TreeReader::new(&cache, &store, &IoShare::new(u32::MAX)).unwrap();
-        let table = SegmentTable::read(&mut reader, &root, "things".into(), column_types()).unwrap();
+        let table = SegmentTable::read(&mut reader, &root, "things".into(), &column_types().into()).unwrap();
         assert_eq!(table.rows, rows.len() as u64);
         Self { device, volume, table: Arc::new(table) }
     }

@@ -49,11 +49,8 @@ impl ColumnPath {
         }
         work.values_tested = rows_in * tested.len() as f64 * share;
         work.values_yielded = rows * share * wanted.columns.len() as f64;
-        let directory = wanted.table.segments.as_ref().map(|segments| segments.directory.id);
-        let parts: Vec<Part> = directory
-            .iter()
-            .flat_map(|directory| tested.iter().chain(&output).map(|column| Part::column(*directory, *column)))
-            .collect();
+        let parts: Vec<Part> =
+            tested.iter().chain(&output).filter_map(|column| wanted.table.part_of(*column)).collect();
         let costs = costs.of(&parts);
         let seconds = costs.columns(&work) + costs.newer_by_column(wanted.newer);
         Self { estimate: Estimate { rows, seconds } }

@@ -122,8 +122,11 @@ fn migrations_killed_at_any_moment_are_whole_or_not_there() {
             "BEGIN; CREATE TABLE m{n} (id int PRIMARY KEY, note text); \
              INSERT INTO m{n} SELECT i, 'note' || i FROM generate_series(1, 50) AS s (i); \
              CREATE INDEX m{n}_note ON m{n} (note); INSERT INTO t VALUES ({}, {n}); \
-             ALTER TABLE t ADD COLUMN c{n} int DEFAULT {n}; INSERT INTO version VALUES ({n}); {end}; ",
-            1000 + n
+             ALTER TABLE t ADD COLUMN c{n} int DEFAULT {n}, DROP COLUMN IF EXISTS p{}, ADD COLUMN p{n} text DEFAULT 'p'; \
+             UPDATE t SET v = -1 WHERE id = {}; INSERT INTO version VALUES ({n}); {end}; ",
+            1000 + n,
+            n.wrapping_sub(1),
+            1 + n
         )
     };
     for attempt in 0..kills() {
@@ -135,8 +138,13 @@ fn migrations_killed_at_any_moment_are_whole_or_not_there() {
         assert_eq!(number("SELECT count(*) AS n FROM t"), 500 + done);
         assert_eq!(number("SELECT count(*) AS n FROM pg_tables WHERE tablename LIKE 'm%'"), done);
         assert_eq!(number("SELECT count(*) AS n FROM pg_indexes WHERE indexname LIKE 'm%note'"), done);
-        assert_eq!(number("SELECT count(*) AS n FROM information_schema.columns WHERE table_name = 't'"), 2 + done);
+        let columns = if done > 0 { 3 + done } else { 2 };
+        assert_eq!(number("SELECT count(*) AS n FROM information_schema.columns WHERE table_name = 't'"), columns);
         if done > 0 {
+            let last = done - 1;
+            let has = format!("SELECT count(*) AS n FROM t WHERE c{last} = {last} AND p{last} = 'p' AND c0 = 0");
+            assert_eq!(number(&has), 500 + done);
+            assert_eq!(number("SELECT count(*) AS n FROM t WHERE v = -1"), done);
             assert_eq!(number(&format!("SELECT count(*) AS n FROM m{} WHERE note LIKE 'note%'", done - 1)), 50);
         }
         check(&path).answer();

@@ -6,7 +6,7 @@ use crate::fast_rows::done;
 use crate::support::{create, number, refused, reopen, run};
 
 /// Where the pages of `t` begin.
-fn roots(database: &Database) -> Vec<Option<saki_base::PageRef>> {
+pub fn roots(database: &Database) -> Vec<Option<saki_base::PageRef>> {
     let generation = database.store().generation();
     let table = generation.catalog.table("t").unwrap();
     let indexes = table.indexes.iter().map(|index| index.root.root);
@@ -14,7 +14,7 @@ fn roots(database: &Database) -> Vec<Option<saki_base::PageRef>> {
     [table.root.root].into_iter().chain(indexes).chain(segments).collect()
 }
 
-fn check(database: &Database) {
+pub fn check(database: &Database) {
     let faults = database.store().check(&mut |_| {}).unwrap().faults;
     assert!(faults.is_empty(), "{faults:?}");
 }

@@ -43,7 +43,8 @@ const ROWS: &str = "
     INSERT INTO plain SELECT g, 'new', 0.5, NULL, NULL, NULL, true FROM generate_series(1, 60) g;
     UPDATE keyed SET note = repeat('x', id), name = name || '!' WHERE id < 40;
     DELETE FROM child WHERE id > 280;
-    ALTER TABLE named ADD COLUMN w text DEFAULT 'w';
+    ALTER TABLE named ADD COLUMN gone bigint DEFAULT 5, ADD COLUMN w text DEFAULT 'w';
+    ALTER TABLE named DROP COLUMN gone;
     INSERT INTO named VALUES ('last', 1, 2, 'v');
     SELECT nextval('counted');
 ";

@@ -8,6 +8,7 @@ mod concurrently;
 mod contention;
 mod deferred;
 mod drafts;
+mod dropped_columns;
 mod dump;
 mod durable;
 mod expression_indexes;

@@ -84,7 +84,7 @@ impl Bench {
         let mut gather = Gather { types: &types, found: Vec::new() };
         let source = VerifySource { fetcher: &mut fetcher, runs: &*db.volume, codec: db.codec.as_ref() };
         let root = table.segments.as_ref().expect("columns are on");
-        verify(source, root, &types, &mut LivePages::new(db.page_size()), &mut gather);
+        verify(source, root, &table.segment_columns(), &mut LivePages::new(db.page_size()), &mut gather);
         gather.found.sort_by_key(|(segment, ..)| *segment);
         let mut columns = vec![Vec::new(); types.len()];
         for (_, column, values) in gather.found {

@@ -234,7 +234,7 @@ fn a_chunk_that_holds_what_it_is_not_said_to_is_found() {
     let faults = booked(|writer, table| {
         // The same runs under another directory: nobody has said that they are its.
         let before = table.segments.expect("columns are on");
-        let segments = read_directory(writer.reader(), &before, &table.column_types())?;
+        let segments = read_directory(writer.reader(), &before, &table.segment_columns())?;
         let mut after = Table::clone(table);
         let other = SegmentsRoot::empty(writer.catalog.new_tree_id());
         let mut builder = crate::segments::builder(writer.trees(), table, &other, 1);

@@ -29,8 +29,8 @@ struct Tree {
 enum Role {
     Rows,
     Index(String),
-    /// Of column segments; with the names of the columns.
-    Directory(Vec<String>),
+    /// Of column segments; with the names of the columns by their places.
+    Directory(HashMap<usize, String>),
 }
 
 impl ChunkOwners {
@@ -51,7 +51,9 @@ impl ChunkOwners {
             self.put(index.root.id, &table.name, Role::Index(index.name.clone()));
         }
         if let Some(segments) = &table.segments {
-            let columns = table.columns.iter().map(|column| column.name.clone()).collect();
+            let columns = table.columns.iter().enumerate();
+            let columns =
+                columns.map(|(position, column)| (table.stored.place(position), column.name.clone())).collect();
             self.put(segments.directory.id, &table.name, Role::Directory(columns));
         }
     }
@@ -68,7 +70,7 @@ impl ChunkOwners {
             (Role::Rows, _) => kind.to_string(),
             (Role::Index(name), _) => format!("index {name}, {kind}"),
             (Role::Directory(columns), PartKind::Column(position)) => {
-                format!("column {}", columns.get(usize::from(position)).map_or("that is gone", String::as_str))
+                format!("column {}", columns.get(&usize::from(position)).map_or("that is gone", String::as_str))
             }
             (Role::Directory(_), _) => format!("directory, {kind}"),
         };

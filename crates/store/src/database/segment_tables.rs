@@ -19,7 +19,7 @@ pub struct SegmentTables {
     read: Mutex<HashMap<PageRef, Vec<Known>>>,
 }
 
-/// A directory as it was read for a table with these columns: one may be added without another directory.
+/// A directory as it was read for a table with these columns: one may be added or dropped without another directory.
 struct Known {
     columns: Vec<Column>,
     stored: StoredColumns,
@@ -42,8 +42,7 @@ impl SegmentTables {
             return Ok(Some(Arc::clone(&known.segments)));
         }
         let mut reader = TreeReader::new(&self.cache, &self.store, &IoShare::new(u32::MAX))?;
-        let read = SegmentTable::read(&mut reader, segments, table.name.clone(), table.column_types());
-        let read = Arc::new(read?);
+        let read = Arc::new(SegmentTable::read(&mut reader, segments, table.name.clone(), &table.segment_columns())?);
         let (columns, stored) = (table.columns.clone(), table.stored.clone());
         self.read.lock().entry(root).or_default().push(Known { columns, stored, segments: Arc::clone(&read) });
         Ok(Some(read))

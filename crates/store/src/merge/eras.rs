@@ -1,5 +1,5 @@
-//! Columns that are added while there are rows: what rows lack is told in memory, by trees and by segments, before and
-//! after merges, and to old snapshots nothing has changed.
+//! Columns that are added and dropped while there are rows: what rows lack is told in memory, by trees and by segments,
+//! before and after merges, what they have besides nobody sees, and to old snapshots nothing has changed.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -24,6 +24,8 @@ enum Step {
     Hold(i64, i64),
     /// A column of the type with that number; none of its values is NULL, or the missing one is.
     Add(usize, bool),
+    /// One of those that were added.
+    Drop(usize),
     Merge,
     Reopen,
     /// A snapshot that is looked at again at the end.
@@ -67,6 +69,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         2 => (0..1_500_i64, 1..100_i64).prop_map(|(from, count)| Step::Delete(from, count)),
         2 => (0..1_500_i64, 1..100_i64).prop_map(|(from, count)| Step::Hold(from, count)),
         3 => (0..TYPES.len(), any::<bool>()).prop_map(|(number, nullable)| Step::Add(number, nullable)),
+        2 => any::<usize>().prop_map(Step::Drop),
         2 => Just(Step::Merge),
         1 => Just(Step::Reopen),
         1 => Just(Step::Keep),
@@ -87,12 +90,28 @@ fn add(bench: &Bench, data_type: DataType, nullable: bool) -> Value {
         table.columns.push(Column { name: format!("c{id}"), data_type, nullable });
         table.details.push(ColumnDetail { id, ..ColumnDetail::default() });
         table.next_column_id += 1;
-        table.add_to_layout(first, std::slice::from_ref(&missing))?;
+        let before = Table::clone(&table);
+        table.change_layout(&before, first, std::slice::from_ref(&missing))?;
         writer.catalog.put(table);
         Ok(())
     });
     added.expect("added");
     missing
+}
+
+/// Drops a column as ALTER TABLE does.
+fn drop_column(bench: &Bench, position: usize) {
+    let _alone = bench.db().alone(&["t".to_owned()]).expect("alone");
+    let dropped = bench.db().write(|writer| {
+        let before = Table::clone(writer.catalog.table("t")?);
+        let mut table = before.clone();
+        table.columns.remove(position);
+        table.details.remove(position);
+        table.change_layout(&before, table.columns.len(), &[])?;
+        writer.catalog.put(table);
+        Ok(())
+    });
+    dropped.expect("dropped");
 }
 
 /// The values of a row behind its id, where NULL may be for some seeds.
@@ -192,6 +211,14 @@ proptest! {
                     let missing = add(&bench, TYPES[number], nullable);
                     rows.values_mut().for_each(|row| row.push(missing.clone()));
                 }
+                Step::Drop(number) => {
+                    let extras = bench.table().columns.len() - 2;
+                    if extras > 0 {
+                        let position = 2 + number % extras;
+                        drop_column(&bench, position);
+                        rows.values_mut().for_each(|row| drop(row.remove(position - 1)));
+                    }
+                }
                 Step::Hold(from, count) => hold(&bench, from..from + count),
                 Step::Merge => merge(&bench),
                 Step::Reopen => {
@@ -237,6 +264,52 @@ fn no_page_of_a_table_is_written_when_a_column_is_added() {
     let lacking: Vec<bool> = segments.segments.iter().map(|segment| segment.columns[3].is_missing()).collect();
     assert_eq!((lacking[0], lacking[1..].iter().all(|lacking| *lacking)), (false, true), "{lacking:?}");
     assert_eq!(seen(&bench.moment()).get(&0), Some(&row));
+}
+
+#[test]
+fn no_page_of_a_table_is_written_when_columns_are_dropped() {
+    let mut bench = Bench::new(Shape::default());
+    for number in [1, 0, 7] {
+        add(&bench, TYPES[number], true);
+    }
+    let row = [Value::Int8(1), Value::Text("text".to_owned()), Value::Int8(3), Value::Uuid([4; 16])];
+    write(&bench, 0..3_000, Some(&row));
+    merge(&bench);
+    let before = bench.table();
+    let kept = bench.moment();
+    drop_column(&bench, 2);
+    drop_column(&bench, 3);
+    let after = bench.table();
+    assert_eq!((after.root, after.segments), (before.root, before.segments));
+    assert_eq!(after.indexes[0].root, before.indexes[0].root);
+    let left = vec![row[0].clone(), row[2].clone()];
+    assert_eq!(seen(&bench.moment()).get(&2_999), Some(&left));
+    assert_eq!(seen(&kept).get(&2_999).map(Vec::as_slice), Some(&row[..]), "a snapshot of before has them");
+    drop(kept);
+    bench.reopen();
+    bench.check();
+    let having = |bench: &Bench| {
+        let generation = bench.db().generation();
+        let segments = generation.segments(&bench.table()).expect("readable").expect("columns are on");
+        segments.segments.iter().map(|segment| segment.dropped.len()).collect::<Vec<_>>()
+    };
+    assert_eq!(having(&bench), [2; 3]);
+    assert_eq!(seen(&bench.moment()).get(&0), Some(&left));
+    // A merge gives back the runs of all segments, whichever it touches.
+    write(&bench, 0..1, Some(&[Value::Int8(1), Value::Int8(9)]));
+    merge(&bench);
+    bench.check();
+    assert_eq!(having(&bench), [0; 3]);
+    assert_eq!(bench.table().segments.expect("columns are on").pages, pages(&bench));
+    assert_eq!(seen(&bench.moment()).get(&0), Some(&vec![Value::Int8(1), Value::Int8(9)]));
+    assert_eq!(seen(&bench.moment()).get(&1), Some(&left));
+}
+
+/// Pages of all runs that the table's segments have.
+fn pages(bench: &Bench) -> u64 {
+    let page_bytes = bench.db().page_size().bytes();
+    let segments = bench.db().generation().segments(&bench.table()).expect("readable").expect("columns are on");
+    segments.segments.iter().map(|segment| segment.pages(page_bytes).count() as u64).sum()
 }
 
 #[test]

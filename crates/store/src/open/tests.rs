@@ -272,7 +272,7 @@ fn a_database_of_format_3_is_read_and_goes_on_as_one_of_today() {
         rows.extend([(round, 9), (600 + round, 1)]);
         bench.merge();
         seen(&rows);
-        assert_eq!(version(&path), 5);
+        assert_eq!(version(&path), 6);
         assert!(is_known(bench.db()).contains(&true), "of what is new it does");
     }
 }

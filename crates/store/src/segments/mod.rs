@@ -39,7 +39,7 @@ pub fn builder_of<'w>(trees: Trees<'w>, table: &Table, before: &SegmentsRoot, th
     let rows = trees.db.options.segment_rows;
     let options = BuildOptions { rows, threads, bloom: table.bloom.clone(), ..BuildOptions::default() };
     let (codec, directory) = (trees.db.codec.as_ref(), before.directory.id);
-    SegmentBuilder::new(codec, table.column_types(), directory, trees.pages(), options)
+    SegmentBuilder::new(codec, table.segment_columns(), directory, trees.pages(), options)
 }
 
 /// Writes the directory and hands all pages over to the publication.

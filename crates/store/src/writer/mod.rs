@@ -289,7 +289,7 @@ impl<'d> Writer<'d> {
     }
 
     fn discard_segments(&mut self, table: &Table, root: &SegmentsRoot) -> Result<()> {
-        let segments = read_directory(&mut self.reader, root, &table.column_types())?;
+        let segments = read_directory(&mut self.reader, root, &table.segment_columns())?;
         let page_bytes = self.db.page_size().bytes();
         let pages: Vec<_> = segments.iter().flat_map(|segment| segment.pages(page_bytes)).collect();
         self.discard_tree(&root.directory)?;

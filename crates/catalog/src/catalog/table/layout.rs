@@ -1,11 +1,12 @@
 //! How a table's rows lie in its trees and segments.
 
-use saki_base::{Column, KeyColumn, KeyLayout, RowColumn, RowLayout, Value};
-use saki_columns::ColumnType;
+use saki_base::{Column, KeyColumn, KeyLayout, Part, RowColumn, RowLayout, Value};
+use saki_columns::{ColumnType, SegmentColumns};
 
 use super::{Index, Table};
-use crate::catalog::statistics::ColumnStatistics;
+use crate::catalog::statistics::{ColumnStatistics, TableStatistics};
 use crate::error::Result;
+use crate::stored::PlacedColumn;
 
 /// How a tree's entries are made of a table's columns.
 #[derive(Clone, Debug)]
@@ -32,8 +33,7 @@ impl Table {
         if self.stored.is_plain() {
             return entries;
         }
-        let columns = entries.row_columns.iter().map(|column| (self.details[*column].id, self.row_column(*column)));
-        let row = self.stored.layout(&columns.collect::<Vec<_>>());
+        let row = self.stored.layout(&self.placed(entries.row_columns.iter().copied()));
         EntryLayout { row, ..entries }
     }
 
@@ -66,6 +66,27 @@ impl Table {
         RowColumn { data_type, nullable }
     }
 
+    /// Columns by position.
+    fn placed(&self, columns: impl IntoIterator<Item = usize>) -> Vec<PlacedColumn> {
+        let placed = |position: usize| PlacedColumn {
+            position,
+            id: self.details[position].id,
+            column: self.row_column(position),
+        };
+        columns.into_iter().map(placed).collect()
+    }
+
+    /// What runs segments may have: of all columns, and of those that have been dropped.
+    pub fn segment_columns(&self) -> SegmentColumns {
+        SegmentColumns::new(self.column_types(), self.stored.dropped())
+    }
+
+    /// The part of the database that runs of a column are, if the table has segments.
+    pub fn part_of(&self, column: usize) -> Option<Part> {
+        let directory = self.segments.as_ref()?.directory.id;
+        Some(Part::column(directory, self.stored.place(column)))
+    }
+
     /// The columns that segments have: all.
     pub fn column_types(&self) -> Vec<ColumnType> {
         let column = |(position, c): (usize, &Column)| ColumnType {
@@ -82,18 +103,28 @@ impl Table {
         self.stored.missing(self.details.get(column)?.id, self.columns[column].data_type)
     }
 
-    /// Makes the columns from `first` on the table's without a look at the rows that are there, which lack them:
-    /// theirs are the values `missing`. What is written from now on has them.
+    /// Goes on from the table `before` without a look at the rows that are there. The columns from `first` on are new,
+    /// and rows lack them: theirs are the values `missing`. What `before` had besides is dropped. What is written from
+    /// now on has the columns of now.
     ///
     /// # Errors
-    /// As [`StoredColumns::add`](crate::StoredColumns::add).
-    pub fn add_to_layout(&mut self, first: usize, missing: &[Value]) -> Result<()> {
+    /// As [`StoredColumns::change`](crate::StoredColumns::change).
+    pub fn change_layout(&mut self, before: &Self, first: usize, missing: &[Value]) -> Result<()> {
+        let gone = |position: &usize| self.position_of(before.details[*position].id).is_none();
+        let dropped = before.placed((0..before.columns.len()).filter(gone));
         let added = self.details.iter().zip(&self.columns).skip(first).zip(missing);
-        self.stored.add(added.map(|((detail, column), value)| (detail.id, column.data_type, value)))?;
+        let added = added.map(|((detail, column), value)| (detail.id, column.data_type, value));
+        let mut stored = before.stored.clone();
+        stored.change(&dropped, added)?;
+        self.stored = stored;
         self.layout_version += 1;
-        if let Some(statistics) = self.statistics.as_mut().filter(|statistics| statistics.columns.len() == first) {
-            statistics.columns.extend(missing.iter().map(ColumnStatistics::of_one));
-        }
+        let known = before.statistics.as_ref().filter(|known| known.columns.len() == before.columns.len());
+        self.statistics = known.map(|known| {
+            let kept = self.details[..first].iter().filter_map(|detail| before.position_of(detail.id));
+            let kept = kept.map(|position| known.columns[position].clone());
+            let columns = kept.chain(missing.iter().map(ColumnStatistics::of_one)).collect();
+            TableStatistics { rows: known.rows, columns }
+        });
         Ok(())
     }
 }

@@ -54,6 +54,8 @@ pub struct SegmentMerge<'m, 'w> {
     pacer: &'m Pacer,
     before: SegmentsRoot,
     segments: Vec<Segment>,
+    /// Pages of runs of columns that the table has lost: the new segments do without.
+    dropped: Vec<PageAddress>,
 }
 
 /// Segments with all changes in them, but for the directory.
@@ -78,8 +80,10 @@ impl<'m, 'w> SegmentMerge<'m, 'w> {
         reader: &mut TreeReader,
         pacer: &'m Pacer,
     ) -> Result<Self> {
-        let segments = read_directory(reader, before, &table.column_types())?;
-        Ok(Self { trees, table, pacer, before: *before, segments })
+        let mut segments = read_directory(reader, before, &table.segment_columns())?;
+        let page_bytes = trees.db.page_size().bytes();
+        let dropped = segments.iter_mut().flat_map(|segment| segment.take_dropped(page_bytes)).collect();
+        Ok(Self { trees, table, pacer, before: *before, segments, dropped })
     }
 
     /// Takes all changes, which ascend by key: splices and cuts on the calling thread.
@@ -116,7 +120,7 @@ impl<'m, 'w> SegmentMerge<'m, 'w> {
     }
 
     fn touch(self, input: impl IntoIterator<Item = Arc<Chunk>>) -> SegmentsMerged<'w> {
-        let mut touched = Touched::none(self.segments);
+        let mut touched = Touched::none(self.segments, self.dropped);
         for chunk in input {
             chunk.changes().for_each(|change| touched.note(change.key, change.old.is_none()));
         }
@@ -193,7 +197,7 @@ struct Open<'m> {
 
 impl<'m, 'p> Splicer<'m, 'p> {
     fn new<'w: 'm>(merge: SegmentMerge<'m, 'w>, pass: &'p mut dyn FnMut(Piece) -> Result<()>) -> Self {
-        let SegmentMerge { trees, table, pacer, segments, .. } = merge;
+        let SegmentMerge { trees, table, pacer, segments, dropped, .. } = merge;
         Self {
             table,
             stop: trees.stop,
@@ -207,7 +211,7 @@ impl<'m, 'p> Splicer<'m, 'p> {
             gathered_bytes: 0,
             open: None,
             gathered_max: 2 * trees.db.options.segment_rows as usize,
-            freed: Vec::new(),
+            freed: dropped,
             page_bytes: trees.db.page_size().bytes(),
         }
     }

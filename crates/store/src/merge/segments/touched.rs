@@ -2,6 +2,7 @@
 
 use std::ops::{Bound, Range};
 
+use saki_base::PageAddress;
 use saki_columns::{Segment, SegmentsRoot};
 
 use super::super::thread::Totals;
@@ -14,13 +15,15 @@ pub struct Touched {
     segments: Vec<Segment>,
     /// Rows added to each; `None`: not touched. A table without segments has one place here, for its first ones.
     added: Vec<Option<u64>>,
+    /// Pages that the new segments do without, whichever these are.
+    freed: Vec<PageAddress>,
 }
 
 impl Touched {
-    /// None yet, of a table's present segments.
-    pub fn none(segments: Vec<Segment>) -> Self {
+    /// None yet, of a table's present segments. `freed`: pages that go when any of them is touched.
+    pub fn none(segments: Vec<Segment>, freed: Vec<PageAddress>) -> Self {
         let added = vec![None; segments.len().max(1)];
-        Self { segments, added }
+        Self { segments, added, freed }
     }
 
     /// Notes a key that was added, or whose row was replaced or removed. Keys below the first segment's belong to it.
@@ -30,12 +33,12 @@ impl Touched {
     }
 
     /// Builds the touched segments anew from the table's new primary tree, and keeps the others.
-    pub fn rebuild(self, trees: Trees<'_>, table: &Table, before: &SegmentsRoot) -> Result<(SegmentsRoot, Totals)> {
+    pub fn rebuild(mut self, trees: Trees<'_>, table: &Table, before: &SegmentsRoot) -> Result<(SegmentsRoot, Totals)> {
         if self.added.iter().all(Option::is_none) {
             return Ok((*before, Totals::default()));
         }
         let mut builder = builder(trees, table, before, 1);
-        let mut freed = Vec::new();
+        let mut freed = std::mem::take(&mut self.freed);
         let page_bytes = trees.db.page_size().bytes();
         for neighbours in self.neighbours() {
             if self.added[neighbours.start].is_some() {
@@ -102,7 +105,7 @@ mod tests {
         let root = bench.db().generation().segments(&bench.table()).expect("readable").expect("columns are on");
         let segments = &root.segments;
         let touched_by = |key: &[u8]| {
-            let mut touched = Touched::none(segments.to_vec());
+            let mut touched = Touched::none(segments.to_vec(), Vec::new());
             touched.note(key, false);
             touched.added.iter().position(Option::is_some)
         };
