@@ -23,11 +23,12 @@ SAKI_SIM = target/debug/saki-sim
 # Those that a few seeds find, as they come.
 QUICK_FAULTS = logs-cut-early,row-ids-restart,tree-kept,receipt-ignored,release-early,locks-early
 
-.PHONY: test setup lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults attack differ bench demo clean-data test-rdma
+.PHONY: test setup format lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults attack differ bench demo clean-data test-rdma
 
-# One after the other, the tests last, so that their result lines end the output.
+# What mostly waits, for disks and for clients, and what mostly computes go side by side: a fifth of the time less.
 .NOTPARALLEL:
-test: setup lint build-all models small-sim small-benches small-demo tour peers clients unit
+test: setup format build-all
+	tools/beside "$(MAKE) small-benches small-demo tour peers clients small-sim lint models" "$(MAKE) unit"
 
 setup:
 	tools/setup
@@ -35,9 +36,11 @@ setup:
 build-all:
 	$(CARGO) build --workspace --all-targets
 
-lint:
+format:
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
+
+lint: format
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 unit: build-all
