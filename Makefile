@@ -44,7 +44,7 @@ lint: format
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 unit: build-all
-	$(CARGO) test --workspace
+	$(CARGO) test --workspace --no-fail-fast
 
 # The lock-free parts under a model checker, which tries all interleavings.
 models:

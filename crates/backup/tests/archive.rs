@@ -50,6 +50,20 @@ impl Target {
         check(&self.name(), None, &Stop::default(), &|_| {}).expect("checked").faults
     }
 
+    /// A moment that is apart from what was before and what comes. An archiver has noted what was before, however busy the
+    /// machine is: it has a while for it, and is not waited for where it noted that at once, or where none is there.
+    fn moment(&self) -> i64 {
+        let (before, until) = (wall_micros(), Instant::now() + Duration::from_secs(2));
+        std::thread::sleep(APART);
+        let noted = || archives(&self.name()).ok().and_then(|runs| runs.last()?.until_micros);
+        while noted().is_none_or(|noted| noted < before) && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let micros = wall_micros();
+        std::thread::sleep(APART);
+        micros
+    }
+
     /// Waits until there are so many backups that the newest run goes on from.
     fn await_bases(&self, bases: usize) {
         let until = Instant::now() + Duration::from_secs(60);
@@ -95,24 +109,16 @@ impl Drop for Archiver {
     }
 }
 
-/// A moment that is apart from what was before and what comes.
-fn moment() -> i64 {
-    std::thread::sleep(APART);
-    let micros = wall_micros();
-    std::thread::sleep(APART);
-    micros
-}
-
 #[test]
 fn any_moment_is_restored_beside_merges() {
     let (target, sample) = (Target::new(), Sample::new(5_000));
     let archiver = Archiver::start(&sample, &target);
     target.await_bases(1);
-    let mut moments = vec![(moment(), 5_000)];
+    let mut moments = vec![(target.moment(), 5_000)];
     for round in 0..6 {
         let from = 5_000 + round * 700;
         sample.add(from..from + 700);
-        moments.push((moment(), from as u64 + 700));
+        moments.push((target.moment(), from as u64 + 700));
         if round % 2 == 1 {
             // The logs are let go, and the archive goes on.
             sample.db().checkpoint(&Pace::full()).expect("merged");
@@ -141,11 +147,11 @@ fn moments_beside_definitions_have_the_definitions_of_then() {
     for round in 0..4_usize {
         let from = 300 + round as i64 * 20;
         sample.add(from..from + 10);
-        moments.push((moment(), from as u64 + 10, ".".repeat(round)));
+        moments.push((target.moment(), from as u64 + 10, ".".repeat(round)));
         sample.define();
         target.await_bases(round + 2);
         sample.add(from + 10..from + 20);
-        moments.push((moment(), from as u64 + 20, ".".repeat(round + 1)));
+        moments.push((target.moment(), from as u64 + 20, ".".repeat(round + 1)));
     }
     archiver.end().expect("all is archived");
     for (until, rows, comment) in moments {
@@ -167,7 +173,7 @@ fn sequences_go_on_behind_what_was_given_out_then() {
             given = sample.next_value();
         }
         sample.add(10 + round..11 + round);
-        moments.push((moment(), given));
+        moments.push((target.moment(), given));
     }
     let runs = archives(&target.name()).expect("listed");
     assert_eq!(runs[0].bases.len(), 1, "no value makes a backup");
@@ -194,7 +200,7 @@ fn a_restart_begins_a_run_of_its_own_and_the_one_before_stays() {
         }
         let from = 100 + round as i64 * 10;
         sample.add(from..from + 10);
-        moments.push((moment(), from as u64 + 10));
+        moments.push((target.moment(), from as u64 + 10));
         archiver.end().expect("all is archived");
         sample.reopen();
     }
@@ -238,12 +244,12 @@ fn pruning_keeps_what_a_run_goes_on_from() {
     for round in 0..3 {
         sample.add(100 + round * 10..110 + round * 10);
         backup(sample.db(), &target.name(), &Stop::default(), &|_| {}).expect("backed up");
-        moments.push((moment(), 110 + round as u64 * 10));
+        moments.push((target.moment(), 110 + round as u64 * 10));
     }
     let report = prune(&target.name(), 2, &Stop::default()).expect("pruned");
     assert_eq!((report.kept.len(), report.removed.len()), (3, 1), "the base and two: {report:?}");
     sample.add(130..140);
-    moments.push((moment(), 140));
+    moments.push((target.moment(), 140));
     archiver.end().expect("all is archived");
     moments.remove(0);
     for (until, rows) in moments {
@@ -262,7 +268,7 @@ fn there_is_another_base_when_much_has_been_written() {
     for round in 0..6 {
         let from = 100 + round * 600;
         sample.add(from..from + 600);
-        moments.push((moment(), from as u64 + 600));
+        moments.push((target.moment(), from as u64 + 600));
         if round == 2 || round == 4 {
             // However slow the archiver's thread is: enough has been written.
             target.await_bases(round as usize / 2 + 1);
@@ -295,13 +301,13 @@ fn damage_is_found_and_named_and_pruning_keeps_what_is_needed() {
     let mut moments = Vec::new();
     for round in 0..3_usize {
         sample.add(100 + round as i64 * 10..110 + round as i64 * 10);
-        moments.push((moment(), 110 + round as u64 * 10));
+        moments.push((target.moment(), 110 + round as u64 * 10));
         sample.db().checkpoint(&Pace::full()).expect("merged");
         sample.define();
         target.await_bases(round + 2);
     }
     sample.add(900..910);
-    moments.push((moment(), 140));
+    moments.push((target.moment(), 140));
     archiver.end().expect("all is archived");
     let report = prune(&target.name(), 1, &Stop::default()).expect("pruned");
     assert_eq!((report.kept.len(), report.removed.len()), (1, 3), "{report:?}");
