@@ -50,8 +50,8 @@ impl Target {
         check(&self.name(), None, &Stop::default(), &|_| {}).expect("checked").faults
     }
 
-    /// A moment that is apart from what was before and what comes. An archiver has noted what was before, however busy the
-    /// machine is: it has a while for it, and is not waited for where it noted that at once, or where none is there.
+    /// A moment that is apart from what was before and what comes. An archiver has noted what was before, however busy
+    /// the machine is: it has a while for it. Where it noted that at once, or where none is there, a while goes by.
     fn moment(&self) -> i64 {
         let (before, until) = (wall_micros(), Instant::now() + Duration::from_secs(2));
         std::thread::sleep(APART);

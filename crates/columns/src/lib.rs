@@ -30,8 +30,8 @@
 //! - The segments of a table hold exactly the rows of its primary tree, in its order; both are published by one commit.
 //! - A segment that lacks a column was written before the column was the table's. Its rows have the column's missing
 //!   value ([`ColumnType::missing`]), and whoever reads columns finds it so, zone included ([`missing_column`]).
-//! - A segment with a run of a column that the table has lost was written before. The run is in no reader's way; a merge
-//!   that writes the directory gives it back ([`Segment::take_dropped`]).
+//! - A segment with a run of a column that the table has lost was written before. The run is in no reader's way; a
+//!   merge that writes the directory gives it back ([`Segment::take_dropped`]).
 //! - A zone never excludes a value that its run has. It may admit more.
 //! - Published runs never change, so nothing here is ever invalidated.
 //!

@@ -377,7 +377,8 @@ proptest! {
             prop_assert_eq!(found.len(), rows);
             prop_assert!(found.iter().zip(expected).all(|(found, expected)| same(found, expected)));
         }
-        let table = SegmentTable::read(&mut bench.reader, &root, "t".into(), &model.columns.clone().into()).expect("read");
+        let columns = model.columns.clone().into();
+        let table = SegmentTable::read(&mut bench.reader, &root, "t".into(), &columns).expect("read");
         prop_assert!(table.segments.iter().all(|segment| segment.rows <= options.rows));
         let mut at = 0;
         for segment in table.segments.iter() {

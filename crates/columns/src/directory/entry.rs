@@ -10,12 +10,12 @@
 //!            flags & 8: a Bloom filter follows, after minimum and maximum: its blocks (4 bytes), each of 32 bytes
 //! ```
 //!
-//! An entry has a column for each place ([`SegmentColumns`]) up to the last one that it has a run of; a segment lacks the
-//! others: columns that were added behind them, or that had been dropped when it was written. One that lacks a column
-//! and has another behind it is of version 3, all others of version 2; those of version 1 are without Bloom filters.
-//! They are alike otherwise. What rows have of a column that a segment lacks is the table's to say
+//! An entry has a column for each place ([`SegmentColumns`]) up to the last one that it has a run of; a segment lacks
+//! the others: columns that were added behind them, or that had been dropped when it was written. One that lacks a
+//! column and has another behind it is of version 3, all others of version 2; those of version 1 are without Bloom
+//! filters. They are alike otherwise. What rows have of a column that a segment lacks is the table's to say
 //! ([`ColumnType::missing`]), and so is of which type a dropped column was: its run is read past. Numbers are
-//! little-endian. A value is encoded as in a key ([`saki_base::key`]), ascending and not nullable, so it ends by itself.
+//! little-endian. A value is encoded as in a key ([`saki_base::key`]), ascending and not nullable: it ends by itself.
 //!
 //! Failure model: hostile bytes are an error or another segment, never a panic; what they name is checked by whoever
 //! reads it.

@@ -122,7 +122,8 @@ fn migrations_killed_at_any_moment_are_whole_or_not_there() {
             "BEGIN; CREATE TABLE m{n} (id int PRIMARY KEY, note text); \
              INSERT INTO m{n} SELECT i, 'note' || i FROM generate_series(1, 50) AS s (i); \
              CREATE INDEX m{n}_note ON m{n} (note); INSERT INTO t VALUES ({}, {n}); \
-             ALTER TABLE t ADD COLUMN c{n} int DEFAULT {n}, DROP COLUMN IF EXISTS p{}, ADD COLUMN p{n} text DEFAULT 'p'; \
+             ALTER TABLE t ADD COLUMN c{n} int DEFAULT {n}, DROP COLUMN IF EXISTS p{}, \
+             ADD COLUMN p{n} text DEFAULT 'p'; \
              UPDATE t SET v = -1 WHERE id = {}; INSERT INTO version VALUES ({n}); {end}; ",
             1000 + n,
             n.wrapping_sub(1),

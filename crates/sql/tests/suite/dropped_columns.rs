@@ -245,7 +245,8 @@ async fn rows_have_the_columns_that_histories_leave() {
     let definitions = [
         "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL); CREATE INDEX t_v ON t (v)",
         "CREATE TABLE t (id int NOT NULL, v int NOT NULL); CREATE INDEX t_v ON t (v); CREATE INDEX t_id ON t (id)",
-        "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL); CREATE INDEX t_v ON t (v); CREATE INDEX t_e ON t ((v + 1))",
+        "CREATE TABLE t (id int PRIMARY KEY, v int NOT NULL); CREATE INDEX t_v ON t (v); \
+         CREATE INDEX t_e ON t ((v + 1))",
         "CREATE TABLE t (id int, v int NOT NULL, PRIMARY KEY (v, id)) WITH (resident = on)",
     ];
     let first = std::env::var("SAKI_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);

@@ -39,9 +39,7 @@ impl ChunkOwners {
         let mut owners = Self { trees: HashMap::new() };
         owners.put(CATALOG_TREE, "catalog", Role::Rows);
         let staged = catalog.staged().flat_map(|staged| &staged.tables);
-        for table in staged.chain(catalog.tables().map(std::convert::AsRef::as_ref)) {
-            owners.add(table);
-        }
+        staged.chain(catalog.tables().map(AsRef::as_ref)).for_each(|table| owners.add(table));
         owners
     }
 
@@ -51,9 +49,7 @@ impl ChunkOwners {
             self.put(index.root.id, &table.name, Role::Index(index.name.clone()));
         }
         if let Some(segments) = &table.segments {
-            let columns = table.columns.iter().enumerate();
-            let columns =
-                columns.map(|(position, column)| (table.stored.place(position), column.name.clone())).collect();
+            let columns = table.places().map(|(place, name)| (place, name.to_owned())).collect();
             self.put(segments.directory.id, &table.name, Role::Directory(columns));
         }
     }

@@ -36,14 +36,13 @@ impl SegmentSums {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Self {
         let runs = table.segment_columns();
-        let columns = runs.columns();
         let segments = usize::try_from(root.directory.entries).unwrap_or(0);
-        let mut sums = Summing { columns, found: Vec::with_capacity(segments.min(1 << 20)), progress };
+        let mut sums = Summing { columns: runs.columns(), found: Vec::with_capacity(segments.min(1 << 20)), progress };
         let source = VerifySource { fetcher, runs: &*db.volume, codec: db.codec.as_ref() };
         let seen = verify(source, root, &runs, live, &mut sums);
         let mut found = sums.found;
-        found.resize(seen.segments.len(), vec![None; columns.len()]);
-        let expected = vec![vec![0; columns.len()]; seen.segments.len()];
+        found.resize(seen.segments.len(), vec![None; table.columns.len()]);
+        let expected = vec![vec![0; table.columns.len()]; seen.segments.len()];
         let rows = vec![0; seen.segments.len()];
         Self { seen, found, expected, rows, rows_before: 0 }
     }

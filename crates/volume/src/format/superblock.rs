@@ -35,8 +35,8 @@ pub(crate) const SUPERBLOCK_BYTES: usize = 4096;
 pub(crate) const SUPERBLOCK_BYTES_MAX: usize = SUPERBLOCK_BYTES + TABLE_BYTES_MAX;
 /// Version of everything this crate writes.
 pub(crate) const FORMAT_VERSION: u32 = 6;
-/// The same bytes, of a database whose rows have no columns that their table has lost: read. Programs that know no later
-/// version would misread the rows of others.
+/// The same bytes, of a database whose rows have no columns that their table has lost: read. Programs that know no
+/// later version would misread the rows of others.
 #[cfg(test)]
 const FORMAT_VERSION_NOTHING_DROPPED: u32 = 5;
 /// The same bytes, of a database whose rows have all columns of their table besides, and whose tables hide none: read.

@@ -81,6 +81,12 @@ impl Table {
         SegmentColumns::new(self.column_types(), self.stored.dropped())
     }
 
+    /// Places and names of the columns, as segments know them.
+    pub fn places(&self) -> impl Iterator<Item = (usize, &str)> {
+        let columns = self.columns.iter().enumerate();
+        columns.map(|(position, column)| (self.stored.place(position), column.name.as_str()))
+    }
+
     /// The part of the database that runs of a column are, if the table has segments.
     pub fn part_of(&self, column: usize) -> Option<Part> {
         let directory = self.segments.as_ref()?.directory.id;

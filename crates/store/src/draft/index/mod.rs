@@ -42,10 +42,9 @@
 //! circle has given up within [`CIRCLE_PATIENCE`].
 //!
 //! # Unique indexes
-//! Two rows that agree refuse the statement (23505) when they are met: in the scan, before which everything is
-//! merged, in what a merge has changed, or in the moment. Writers do not mind the index before it is there, so rows
-//! that come to agree meanwhile are not refused; the statement is. PostgreSQL leaves an invalid index then, here none
-//! is left.
+//! Two rows that agree refuse the statement (23505) when they are met: in the scan, before which everything is merged,
+//! in what a merge has changed, or in the moment. Writers do not mind the index before it is there, so rows that come
+//! to agree meanwhile are not refused; the statement is. PostgreSQL leaves an invalid index then, here none is left.
 //!
 //! # Failure model
 //! Whatever ends the work before its commit (an error, a cancelled statement, a deadlock, the process) leaves the table

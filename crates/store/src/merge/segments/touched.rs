@@ -38,14 +38,13 @@ impl Touched {
             return Ok((*before, Totals::default()));
         }
         let mut builder = builder(trees, table, before, 1);
-        let mut freed = std::mem::take(&mut self.freed);
         let page_bytes = trees.db.page_size().bytes();
         for neighbours in self.neighbours() {
             if self.added[neighbours.start].is_some() {
                 builder.cut_at(self.rows_each(&neighbours, trees.db.options.segment_rows))?;
                 add_rows(trees, table, self.keys(&neighbours), &mut builder)?;
                 let replaced = self.segments.get(neighbours).unwrap_or_default();
-                freed.extend(replaced.iter().flat_map(|segment| segment.pages(page_bytes)));
+                self.freed.extend(replaced.iter().flat_map(|segment| segment.pages(page_bytes)));
             } else {
                 let kept = &self.segments[neighbours];
                 kept.iter().try_for_each(|segment| builder.keep(segment.clone()))?;
@@ -55,7 +54,7 @@ impl Touched {
         let runs = builder.pages();
         let root = finish(trees, builder)?;
         free_directory(trees, before)?;
-        trees.free(&freed);
+        trees.free(&self.freed);
         Ok((root, Totals { pages_written: runs + root.directory.pages(), ..Totals::default() }))
     }
 
