@@ -38,7 +38,7 @@
 //!   Where all rows are written anew (another type, another key, too many eras or places), eras begin again with 0,
 //!   nothing is missing, and nothing is left of what was dropped.
 //! - A segment's run of a dropped column is in no reader's way, and still the table's: it is on the books, `check`
-//!   looks at its bytes, and whoever gives the segment back gives it back too. The next merge that changes the directory
+//!   looks at its bytes, and whoever gives the segment back gives it back too. The next merge that writes the directory
 //!   gives back all such runs. Bytes in rows go when the row is written again. So its space is not free at once.
 //! - A column with the name of a dropped one is another column: it has another id, another place and its own missing
 //!   value, and nobody finds the old one's values in it. Statistics and privileges of a column go with it.
