@@ -40,7 +40,7 @@ fn each_kind_of_wrong_file_has_its_own_answer() {
     let places = [0, 256 << 10, 512 << 10, 896 << 10];
     let other_version = made();
     places.iter().for_each(|place| other_version.flip_bit(place + 9, 0));
-    assert!(matches!(open(&other_version), Err(VolumeError::UnsupportedVersion { found: 261, supported: 5, .. })));
+    assert!(matches!(open(&other_version), Err(VolumeError::UnsupportedVersion { found: 262, supported: 6, .. })));
     let damaged = made();
     places.iter().for_each(|place| damaged.flip_bit(place + 2000, 0));
     assert!(matches!(open(&damaged), Err(VolumeError::Corrupt { .. })));
