@@ -7,9 +7,9 @@ use crate::table::Table;
 
 impl Database {
     /// Takes the rows of a table over a base out of memory whose newest versions, bodies and deletes alike, were
-    /// committed at or before `through`: they are in the base. In slices, so that transactions go on meanwhile;
-    /// serializable ones that have read such a row may have to be run again. Rows that are being written stay, and so
-    /// do those whose indexed columns were changed just now. Of a table that is not over a base nothing goes.
+    /// committed at or before `through`: they are in the base. In slices, so that transactions go on meanwhile, also
+    /// those that have read such a row. Rows that are being written stay, and so do those whose indexed columns were
+    /// changed just now. Of a table that is not over a base nothing goes.
     ///
     /// The caller promises that nobody, now and later, looks into this table with a snapshot before `through`.
     ///

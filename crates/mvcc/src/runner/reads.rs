@@ -6,6 +6,10 @@
 //! committed), so a range whose leaves have changed is looked through again, and fails only for a row in it that was
 //! not read before and is there now.
 //!
+//! A row that is in the base as well may leave memory after it was read ([`release`](super::release)). That changes
+//! nothing of it, and whoever writes to it from then on makes a new row of its key. So its key is read in its place: a
+//! range of one key, without a row.
+//!
 //! Validation comes between the timestamp of a commit and its stamps, where others wait for it. So many reads are
 //! validated before ([`Reads::hold_after`]), and then only what others have committed since is looked at
 //! ([`Reads::hold_since`]): whether it is of a row that was read, or lies in a range that was.
@@ -40,11 +44,12 @@ pub struct Reads {
 /// In place of a version: none was seen, and a delete is not as good.
 pub const UNSEEN: *const Version = ptr::without_provenance(1);
 
-/// A row, and the version of it that was seen; null for none or a delete, where these are the same, and else [`UNSEEN`]
-/// for none.
+/// A row of a primary index, and the version of it that was seen; null for none or a delete, where these are the same,
+/// and else [`UNSEEN`] for none.
 #[derive(PartialEq, Eq, Clone, Copy)]
 struct RowRead {
     row: NonNull<Row>,
+    primary: NonNull<Index>,
     version: *const Version,
 }
 
@@ -103,8 +108,8 @@ impl Reads {
     }
 
     #[inline]
-    pub fn row(&mut self, row: &Row, version: *const Version) {
-        self.rows.push(RowRead { row: row.into(), version });
+    pub fn row(&mut self, primary: &Index, row: &Row, version: *const Version) {
+        self.rows.push(RowRead { row: row.into(), primary: primary.into(), version });
     }
 
     /// A key that `leaf` does not have.
@@ -162,8 +167,42 @@ impl Reads {
     }
 
     /// Whether all rows that were read are as they were.
-    pub fn rows_hold(&self, observer: Observer<'_>) -> bool {
-        self.rows.iter().all(|read| read.holds(observer))
+    pub fn rows_hold(&mut self, observer: Observer<'_>) -> bool {
+        (0..self.rows.len()).all(|at| self.rows[at].holds(observer) || self.is_released(at, observer))
+    }
+
+    /// Whether a row has left memory as it was, and is written by nobody since: then its key is read in its place.
+    #[cold]
+    fn is_released(&mut self, at: usize, observer: Observer<'_>) -> bool {
+        let RowRead { row, primary, .. } = self.rows[at];
+        // SAFETY: as in `RowRead::holds`, and as in `range_holds`.
+        let (row, primary) = unsafe { (row.as_ref(), primary.as_ref()) };
+        // Only what everyone sees is released: a row that was seen and is dead had not changed until then.
+        if row.head().is_some() {
+            return false;
+        }
+        let (address, leaf) = primary.get_observed(row.key(), observer.pin);
+        // SAFETY: out of the index under the pin.
+        let newer = address.map(|address| unsafe { Row::at(address) });
+        let is_alone = newer
+            .is_none_or(|row| matches!(row.before(observer.timestamp, observer.writer, observer.epochs), Ok(None)));
+        if is_alone {
+            // A dead row has no version, and never will.
+            self.rows[at].version = ptr::null();
+            self.absent(primary, true, row.key(), leaf);
+        }
+        is_alone
+    }
+
+    /// How many rows have left memory, of each table that was read.
+    pub fn released(&self) -> Vec<u64> {
+        self.tables.iter().map(|table| table.inner().counters.released()).collect()
+    }
+
+    /// Whether rows of a table that was read have left memory since `released` were.
+    pub fn are_released_since(&self, released: &[u64], table: &Inner) -> bool {
+        let mut counted = self.tables.iter().zip(released);
+        counted.any(|(read, before)| ptr::eq(read.inner(), table) && table.counters.released() != *before)
     }
 
     /// Whether no row has come into a range that was read; looks through `allowance` rows at most.
@@ -253,7 +292,7 @@ impl Reads {
                     Err(_) => false,
                     Ok(None) => true,
                     Ok(Some(version)) if version.is_tombstone() && !range.tells_deletes => true,
-                    Ok(Some(version)) => self.has(RowRead { row: row.into(), version }),
+                    Ok(Some(version)) => self.has(row, version),
                 };
                 if !holds {
                     return Validity::Changed;
@@ -270,8 +309,8 @@ impl Reads {
         positions.map(|position| &self.rows[*position as usize]).filter(move |read| read.address() == address)
     }
 
-    fn has(&self, sought: RowRead) -> bool {
-        self.of_row(sought.address()).any(|read| *read == sought)
+    fn has(&self, row: &Row, version: &Version) -> bool {
+        self.of_row(ptr::from_ref(row).addr()).any(|read| ptr::eq(read.version, version))
     }
 
     /// Has rows found by their addresses.

@@ -3,8 +3,9 @@
 //!
 //! A row that everyone sees in the base need not be in memory as well. It is latched, so that nobody becomes its
 //! writer; its entries leave the secondary indexes; then it is dead, leaves the primary index, and is freed when all
-//! who may have found it are gone. A writer that had found it finds it dead, and looks its key up again. Rows that are
-//! being written stay, and so do those that a cleanup still refers to: until the next release.
+//! who may have found it are gone. A writer that had found it finds it dead, and looks its key up again; so does a
+//! serializable transaction that has read it, when it commits. Rows that are being written stay, and so do those that a
+//! cleanup still refers to: until the next release.
 //!
 //! A table that was dropped is refused to all whose snapshots are later than the drop. Once all others are gone,
 //! runners bury its rows along with their own garbage, some at a time.
@@ -62,6 +63,7 @@ impl Runner {
                 };
                 let newest = self.participant.visiting(|| row.release(through, &mut leave_indexes));
                 if let Some(newest) = newest {
+                    inner.counters.count_released();
                     inner.primary.remove(key, address, &pin, nodes);
                     let growth = reclaimer.dead_row(NonNull::from(row), newest, &self.shared.epochs);
                     inner.counters.grow(self.participant.number(), growth);

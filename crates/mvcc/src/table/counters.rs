@@ -11,6 +11,8 @@ const SHARDS: usize = 16;
 #[derive(Default)]
 pub struct Counters {
     shards: [CachePadded<Shard>; SHARDS],
+    /// Rows that have left memory for being in the base as well.
+    released: CachePadded<AtomicU64>,
 }
 
 #[derive(Default)]
@@ -43,6 +45,16 @@ impl Counters {
     /// Notes a commit that is about to be seen. Whoever has seen its participant end it sees the note.
     pub fn note_commit(&self, participant: u32, timestamp: u64) {
         self.shard(participant).last_commit.fetch_max(timestamp, Ordering::Relaxed);
+    }
+
+    /// Counts a row that has left memory, between its death and when another of its key may come. So whoever finds one
+    /// that came after a row died finds that row counted; and whoever finds it counted finds it dead.
+    pub fn count_released(&self) {
+        self.released.fetch_add(1, Ordering::Release);
+    }
+
+    pub fn released(&self) -> u64 {
+        self.released.load(Ordering::Acquire)
     }
 
     /// The latest commit noted.

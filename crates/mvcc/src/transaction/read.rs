@@ -141,14 +141,14 @@ impl Transaction<'_> {
         // What is seen stays: it is the snapshot's, or the transaction's own.
         let seen = self.runner.participant.visiting(|| row.visible(self.snapshot, self.writer, self.epochs()));
         let Some((version, begin)) = seen else {
-            self.remember(row, if table.is_over_base() { UNSEEN } else { ptr::null() });
+            self.remember(table, row, if table.is_over_base() { UNSEEN } else { ptr::null() });
             return Seen::Absent;
         };
         if begin != 0 {
             // A delete is as good as no row, which it becomes when it is cleaned up; but for one that hides a row of a
             // base.
             let is_nothing = version.is_tombstone() && !table.is_over_base();
-            self.remember(row, if is_nothing { ptr::null() } else { version });
+            self.remember(table, row, if is_nothing { ptr::null() } else { version });
         }
         self.meet_row(version, begin);
         if !newer.counts(begin) {
@@ -161,9 +161,9 @@ impl Transaction<'_> {
     }
 
     #[inline]
-    pub(super) fn remember(&self, row: &Row, version: *const crate::chain::Version) {
+    pub(super) fn remember(&self, table: &Table, row: &Row, version: *const crate::chain::Version) {
         if self.is_serializable() {
-            self.reads.borrow_mut().row(row, version);
+            self.reads.borrow_mut().row(&table.inner().primary, row, version);
         }
     }
 }

@@ -30,7 +30,7 @@ impl Transaction<'_> {
         let (row, base) = unsafe { (write.row.as_ref(), write.base.map(|(base, _)| base.as_ref())) };
         if base.is_none_or(Version::is_tombstone) {
             if let Some(base) = base {
-                self.remember(row, if table.is_over_base() { base } else { std::ptr::null() });
+                self.remember(table, row, if table.is_over_base() { base } else { std::ptr::null() });
             }
             // The leaf changes when the row is taken away, so that the key is looked up again at the commit.
             let (_, leaf) = inner.primary.get_observed(row.key(), &self.pin());

@@ -13,7 +13,9 @@
 //! Why it is enough: a read that held as of `c` and does not hold right before `t` was changed by a commit between
 //! them, which has noted its row when it has ended, and all before `t` are waited for. It is a row that was read, or it
 //! has a key, or an entry, in a range that was. Whether a noted row is such is found by hash and by bisection, which
-//! are made ready before the timestamp: after it the work is by what was noted, however much was read.
+//! are made ready before the timestamp: after it the work is by what was noted, however much was read. A row that left
+//! memory after `c` is noted as another one by who writes its key; so if any have, and something was written to their
+//! table, the reads are validated again.
 //!
 //! Few reads are validated after the timestamp alone. If a range among them turns out to have got many rows, that are
 //! not committed perhaps, the timestamp is given up, and they are validated as many are; so it is if many rows have
@@ -34,6 +36,8 @@ const NOTED_MAX: usize = 16 * FEW;
 pub(super) struct Prepared {
     watch: Watch,
     spans: Spans,
+    /// How many rows of each table that was read had left memory before the reads were looked at.
+    released: Vec<u64>,
 }
 
 impl Transaction<'_> {
@@ -59,14 +63,19 @@ impl Transaction<'_> {
     /// # Errors
     /// As `prepare`.
     pub(super) fn prepare_all(&self) -> Result<Prepared, Error> {
-        let prepared = self.hold_ahead(Watch::begin(&self.runner.shared))?;
+        let prepared = loop {
+            if let Some(prepared) = self.hold_ahead(Watch::begin(&self.runner.shared))? {
+                break prepared;
+            }
+        };
         if let Some(Sabotage::BeforeTick(meanwhile) | Sabotage::AroundTick(meanwhile, _)) = self.sabotage() {
             meanwhile();
         }
         Ok(prepared)
     }
 
-    fn hold_ahead(&self, watch: Watch) -> Result<Prepared, Error> {
+    /// `None`: what was written since does not say it.
+    fn hold_ahead(&self, watch: Watch) -> Result<Option<Prepared>, Error> {
         let pin = self.pin();
         let (writer, epochs) = (self.writer, self.epochs());
         let after = |timestamp: u64| Observer { timestamp: timestamp + 1, writer, epochs, pin: &pin };
@@ -76,34 +85,40 @@ impl Transaction<'_> {
         };
         let reads = &mut *self.reads.borrow_mut();
         self.runner.participant.visiting(|| {
+            let released = reads.released();
             if !reads.hold_after(after(watch.since())) {
                 return Err(changed_by(watch.since()));
             }
-            let prepared = Prepared { spans: reads.spans(), watch };
+            let prepared = Prepared { spans: reads.spans(), watch, released };
             for _ in 0..ROUNDS {
                 let noted = prepared.watch.take();
                 // Whoever has noted something has a timestamp, and has ended after this.
                 let now = epochs.wait_for_commits();
-                if !self.hold_beside(reads, &noted, &prepared, after(now)) {
-                    return Err(changed_by(now));
-                }
-                if noted.len() <= FEW {
-                    break;
+                match self.hold_beside(reads, &noted, &prepared, after(now)) {
+                    Validity::Changed => return Err(changed_by(now)),
+                    Validity::Unclear => return Ok(None),
+                    Validity::Holds if noted.len() <= FEW => break,
+                    Validity::Holds => {}
                 }
             }
-            Ok(prepared)
+            Ok(Some(prepared))
         })
     }
 
     /// Whether the reads that were validated ahead would give the same, now that these rows were written.
-    fn hold_beside(&self, reads: &Reads, noted: &[Note], prepared: &Prepared, observer: Observer<'_>) -> bool {
-        let Prepared { watch, spans } = prepared;
+    fn hold_beside(&self, reads: &Reads, noted: &[Note], prepared: &Prepared, observer: Observer<'_>) -> Validity {
+        let Prepared { watch, spans, released } = prepared;
         let tables = self.runner.shared.tables.read();
-        noted.iter().all(|note| {
+        let mut is_clear = true;
+        for note in noted {
             // Of a table that has been dropped meanwhile nothing can be said.
-            let table = tables.get(&note.table).map(|table| table.inner());
-            table.is_some_and(|table| reads.hold_since(watch.since(), (table, note.row), spans, observer))
-        })
+            let Some(table) = tables.get(&note.table).map(|table| table.inner()) else { return Validity::Changed };
+            if !reads.hold_since(watch.since(), (table, note.row), spans, observer) {
+                return Validity::Changed;
+            }
+            is_clear &= !reads.are_released_since(released, table);
+        }
+        if is_clear { Validity::Holds } else { Validity::Unclear }
     }
 
     /// Whether all reads would give the same again, right before `timestamp`.
@@ -126,8 +141,7 @@ impl Transaction<'_> {
                 observer.epochs.wait_for_commits_before(timestamp);
                 let noted = prepared.watch.take();
                 match noted.len() <= NOTED_MAX {
-                    true if self.hold_beside(reads, &noted, prepared, observer) => Validity::Holds,
-                    true => Validity::Changed,
+                    true => self.hold_beside(reads, &noted, prepared, observer),
                     false => Validity::Unclear,
                 }
             }

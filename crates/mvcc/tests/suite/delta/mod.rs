@@ -3,11 +3,12 @@
 //!
 //! - `model`: all of it against a map, by one thread · `merging`: a base, and a merge, beside transactions
 //! - `moments`: readers on other threads · `waiting`: who waits for whom · `tables`: which there are, and the keys of
-//!   their indexes
+//!   their indexes · `released`: rows that leave memory between a read and its validation
 
 mod merging;
 mod model;
 mod moments;
+mod released;
 mod tables;
 mod waiting;
 
