@@ -25,7 +25,7 @@ QUICK_FAULTS = logs-cut-early,row-ids-restart,tree-kept,receipt-ignored,release-
 
 .PHONY: test setup format lint build-all models unit small-benches small-demo tour peers clients sim small-sim faults attack differ bench demo clean-data test-rdma
 
-# What mostly waits, for disks and for clients, and what mostly computes go side by side: a fifth of the time less.
+# What mostly waits, for disks and for clients, goes beside the unit tests, which mostly compute.
 .NOTPARALLEL:
 test: setup format build-all
 	tools/beside "$(MAKE) small-benches small-demo tour peers clients small-sim lint models" "$(MAKE) unit"

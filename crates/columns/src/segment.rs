@@ -124,27 +124,30 @@ impl ColumnRun {
 
     /// The run's pages, of `page_bytes` each.
     pub fn pages(&self, page_bytes: usize) -> impl Iterator<Item = PageAddress> + use<> {
-        pages(self.first_page, self.page_count(page_bytes))
+        self.without_zone().pages(page_bytes)
     }
 
     pub fn page_count(&self, page_bytes: usize) -> u64 {
-        page_count(self.bytes, page_bytes)
+        self.without_zone().page_count(page_bytes)
+    }
+
+    /// Where its bytes are, and what they have to be: as much as is known of a dropped one.
+    pub(crate) fn without_zone(&self) -> DroppedRun {
+        let Self { first_page, bytes, checksum, .. } = *self;
+        DroppedRun { first_page, bytes, checksum }
     }
 }
 
 impl DroppedRun {
     /// As [`ColumnRun::pages`].
     pub fn pages(&self, page_bytes: usize) -> impl Iterator<Item = PageAddress> + use<> {
-        pages(self.first_page, page_count(self.bytes, page_bytes))
+        let first = self.first_page.0;
+        (first..first + self.page_count(page_bytes)).map(PageAddress)
     }
-}
 
-fn page_count(bytes: u32, page_bytes: usize) -> u64 {
-    u64::from(bytes).div_ceil(page_bytes as u64)
-}
-
-fn pages(first: PageAddress, count: u64) -> impl Iterator<Item = PageAddress> {
-    (first.0..first.0 + count).map(PageAddress)
+    pub fn page_count(&self, page_bytes: usize) -> u64 {
+        u64::from(self.bytes).div_ceil(page_bytes as u64)
+    }
 }
 
 impl Segment {

@@ -76,13 +76,13 @@ pub fn verify(
     let page_bytes = source.runs.page_size().bytes();
     let mut runs = Vec::new();
     for (index, segment) in segments.iter().enumerate() {
-        for run in placed(index, segment, columns) {
+        for run in runs_of(index, segment, columns) {
             let part = Part::column(root.directory.id, run.place);
-            let shared = run.pages(page_bytes).filter(|page| !live.insert(*page, part)).count();
+            let shared = run.run.pages(page_bytes).filter(|page| !live.insert(*page, part)).count();
             if shared > 0 {
                 seen.fault(&run, format!("{shared} pages of its run belong to something else as well"));
             }
-            if run.bytes > 0 {
+            if run.run.bytes > 0 {
                 runs.push(run);
             } else if let Some(column) = run.of {
                 match missing_column(&columns.columns()[column], segment.rows as usize) {
@@ -94,8 +94,8 @@ pub fn verify(
     }
     let pages_expected = root.directory.pages() + root.pages;
     let read = read_runs(source.runs, &runs, |run, read| {
-        seen.pages += run.pages(page_bytes).count() as u64;
-        let looked = bytes_of(run, read).and_then(|blob| {
+        seen.pages += run.run.page_count(page_bytes);
+        let looked = bytes_of(&run.run, read).and_then(|blob| {
             let Some(column) = run.of else { return Ok(()) };
             let segment = &segments[run.segment];
             let zone = &segment.columns[column].zone;
@@ -111,7 +111,7 @@ pub fn verify(
     if let Err(error) = read {
         seen.directory_faults.push(whole(root, format!("runs cannot be read: {error}")));
     }
-    let pages = runs.iter().map(|run| run.pages(page_bytes).count() as u64).sum();
+    let pages = runs.iter().map(|run| run.run.page_count(page_bytes)).sum();
     seen.compare(root, &segments, pages);
     seen.faults.sort_by_key(|fault| (fault.segment, fault.column));
     seen.segments = segments;
@@ -119,46 +119,29 @@ pub fn verify(
 }
 
 /// A run of a segment, and where it belongs.
-struct Placed {
+struct PlacedRun {
     segment: usize,
     /// The table's column; none if the table has lost it.
     of: Option<usize>,
     place: usize,
-    first_page: PageAddress,
-    bytes: u32,
-    checksum: u64,
-}
-
-impl Placed {
-    fn pages(&self, page_bytes: usize) -> impl Iterator<Item = PageAddress> + use<> {
-        let Self { first_page, bytes, checksum, .. } = *self;
-        DroppedRun { first_page, bytes, checksum }.pages(page_bytes)
-    }
+    run: DroppedRun,
 }
 
 /// The runs of a segment, those that it lacks included.
-fn placed(index: usize, segment: &Segment, columns: &SegmentColumns) -> Vec<Placed> {
-    let present = segment.columns.iter().enumerate().map(|(column, run)| Placed {
+fn runs_of(index: usize, segment: &Segment, columns: &SegmentColumns) -> Vec<PlacedRun> {
+    let present = segment.columns.iter().enumerate().map(|(column, run)| PlacedRun {
         segment: index,
         of: Some(column),
         place: columns.place_of(column),
-        first_page: run.first_page,
-        bytes: run.bytes,
-        checksum: run.checksum,
+        run: run.without_zone(),
     });
-    let dropped = segment.dropped.iter().map(|(place, run)| Placed {
-        segment: index,
-        of: None,
-        place: *place,
-        first_page: run.first_page,
-        bytes: run.bytes,
-        checksum: run.checksum,
-    });
+    let dropped = segment.dropped.iter();
+    let dropped = dropped.map(|(place, run)| PlacedRun { segment: index, of: None, place: *place, run: *run });
     present.chain(dropped).collect()
 }
 
 impl SegmentsVerification {
-    fn fault(&mut self, run: &Placed, what: String) {
+    fn fault(&mut self, run: &PlacedRun, what: String) {
         let what = match run.of {
             Some(_) => what,
             None => format!("a column that has been dropped: {what}"),
@@ -208,7 +191,7 @@ impl Inspect for Entries<'_> {
 }
 
 /// The bytes of a run that are those of its entry.
-fn bytes_of(run: &Placed, read: Result<AlignedBuffer, StoreError>) -> Result<Buffer, String> {
+fn bytes_of(run: &DroppedRun, read: Result<AlignedBuffer, StoreError>) -> Result<Buffer, String> {
     let pages = read.map_err(|error| error.to_string())?;
     let blob = pages.get(..run.bytes as usize).ok_or("the run is shorter than its entry says")?;
     if checksum(blob) != run.checksum {
@@ -252,22 +235,23 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// Reads runs with many on their way; `look` gets them in any order.
 fn read_runs(
     store: &dyn RunStore,
-    runs: &[Placed],
-    mut look: impl FnMut(&Placed, Result<AlignedBuffer, StoreError>),
+    runs: &[PlacedRun],
+    mut look: impl FnMut(&PlacedRun, Result<AlignedBuffer, StoreError>),
 ) -> Result<(), StoreError> {
     let mut lane = store.open_run_lane()?;
     let share = IoShare::new(u32::MAX);
     let mut finished: Vec<RunRead> = Vec::new();
     let (mut next, mut pending) = (0, 0);
     while next < runs.len() || pending > 0 {
-        while let Some(run) = runs.get(next) {
+        while let Some(placed) = runs.get(next) {
+            let run = &placed.run;
             match lane.try_read(&share, run.first_page, run.bytes as usize, run.checksum, next as u64) {
                 Ok(()) => pending += 1,
                 Err(Refusal::Busy(_)) => break,
                 Err(Refusal::Unmapped) => {
                     let device = store.describe(run.first_page);
                     let message = format!("{} is not in the chunk map", run.first_page);
-                    look(run, Err(StoreError { device, message }));
+                    look(placed, Err(StoreError { device, message }));
                 }
             }
             next += 1;

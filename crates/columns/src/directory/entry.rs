@@ -132,9 +132,7 @@ pub fn decode(first_key: &[u8], bytes: &[u8], columns: &SegmentColumns) -> Resul
             (None, _) if version != VERSION => return Err(corrupt("a run that cannot be")),
             (Some(run), Place::Column(_)) => runs.push(run),
             (None, Place::Column(column)) => runs.push(missing_run(&types[*column], rows)?),
-            (Some(ColumnRun { first_page, bytes, checksum, .. }), Place::Dropped(_)) => {
-                dropped.push((at, DroppedRun { first_page, bytes, checksum }));
-            }
+            (Some(run), Place::Dropped(_)) => dropped.push((at, run.without_zone())),
             (None, Place::Dropped(_)) => {}
         }
     }
