@@ -189,7 +189,7 @@ fn encode_value(data_type: DataType, value: ValueRef<'_>, out: &mut Vec<u8>) -> 
         (DataType::Int4, ValueRef::Int4(value)) | (DataType::Date, ValueRef::Date(value)) => {
             out.extend_from_slice(&(value ^ i32::MIN).to_be_bytes());
         }
-        (DataType::Int8, ValueRef::Int8(value))
+        (DataType::Int8 | DataType::Enum(_), ValueRef::Int8(value))
         | (DataType::Timestamp, ValueRef::Timestamp(value))
         | (DataType::Timestamptz, ValueRef::Timestamptz(value))
         | (DataType::Time, ValueRef::Time(value)) => {
@@ -345,7 +345,7 @@ pub fn decode_column<'a>(
         DataType::Int2 => ValueRef::Int2(i16::from_be_bytes(fixed(column, encoded)) ^ i16::MIN),
         DataType::Int4 => ValueRef::Int4(i32::from_be_bytes(fixed(column, encoded)) ^ i32::MIN),
         DataType::Date => ValueRef::Date(i32::from_be_bytes(fixed(column, encoded)) ^ i32::MIN),
-        DataType::Int8 => ValueRef::Int8(i64::from_be_bytes(fixed(column, encoded)) ^ i64::MIN),
+        DataType::Int8 | DataType::Enum(_) => ValueRef::Int8(i64::from_be_bytes(fixed(column, encoded)) ^ i64::MIN),
         DataType::Timestamp => ValueRef::Timestamp(i64::from_be_bytes(fixed(column, encoded)) ^ i64::MIN),
         DataType::Timestamptz => ValueRef::Timestamptz(i64::from_be_bytes(fixed(column, encoded)) ^ i64::MIN),
         DataType::Time => ValueRef::Time(i64::from_be_bytes(fixed(column, encoded)) ^ i64::MIN),

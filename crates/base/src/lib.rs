@@ -42,6 +42,7 @@
 #[allow(unsafe_code)]
 pub mod buffer;
 pub mod bytes;
+pub mod enumeration;
 pub mod ids;
 pub mod json;
 pub mod key;
@@ -56,6 +57,7 @@ pub mod value;
 
 pub use buffer::{AlignedBuffer, Arena, ArenaFrame, BUFFER_ALIGNMENT, Buffer};
 pub use bytes::checksum;
+pub use enumeration::Enumeration;
 pub use ids::{
     CHUNK_BYTES, CHUNKS_PER_VOLUME, ChunkId, DeviceId, GenerationNumber, InvalidPageSize, PAGE_BYTES_MAX,
     PAGE_BYTES_MIN, PageAddress, PageRef, PageSize, Part, PartKind, TableId, TreeId, VolumeNumber,

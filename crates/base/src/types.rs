@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::enumeration::Enumeration;
 use crate::time::interval::{INTERVAL_BYTES, Interval};
 
 /// Largest precision that a decimal stored in 8 bytes can have.
@@ -47,6 +48,8 @@ pub enum DataType {
     Json,
     /// JSON in the one form of [`crate::json`].
     Jsonb,
+    /// A label of an enumeration: the label's number, 8 bytes.
+    Enum(Enumeration),
 }
 
 impl DataType {
@@ -56,7 +59,7 @@ impl DataType {
             Self::Bool => Some(1),
             Self::Int2 => Some(2),
             Self::Int4 | Self::Float4 | Self::Date => Some(4),
-            Self::Int8 | Self::Float8 | Self::Timestamp | Self::Timestamptz | Self::Time => Some(8),
+            Self::Int8 | Self::Float8 | Self::Timestamp | Self::Timestamptz | Self::Time | Self::Enum(_) => Some(8),
             Self::Decimal { precision, .. } => {
                 if precision <= DECIMAL64_PRECISION_MAX {
                     Some(8)
@@ -93,6 +96,7 @@ impl fmt::Display for DataType {
             Self::Uuid => f.write_str("uuid"),
             Self::Json => f.write_str("json"),
             Self::Jsonb => f.write_str("jsonb"),
+            Self::Enum(of) => f.write_str(of.name()),
         }
     }
 }
@@ -113,6 +117,7 @@ pub enum ValueRef<'a> {
     Bool(bool),
     Int2(i16),
     Int4(i32),
+    /// Also the number of an enumeration's label.
     Int8(i64),
     Float4(f32),
     Float8(f64),

@@ -3,7 +3,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
-    Time64MicrosecondType, TimestampMicrosecondType,
+    Time64MicrosecondType, TimestampMicrosecondType, TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
 use arrow_buffer::NullBuffer;
@@ -40,6 +40,7 @@ enum Values<'a> {
     Time(&'a PrimitiveArray<Time64MicrosecondType>),
     Interval(&'a PrimitiveArray<IntervalMonthDayNanoType>),
     Uuid(&'a arrow_array::FixedSizeBinaryArray),
+    Label(&'a PrimitiveArray<TimestampSecondType>),
     RowId(i64),
 }
 
@@ -62,6 +63,9 @@ impl<'a> ColumnReader<'a> {
             (DataType::Char(_), Arrow::Utf8) => Values::Blank(array.as_string()),
             (DataType::Char(_), Arrow::Utf8View) => Values::BlankView(array.as_string_view()),
             (DataType::Bytea, Arrow::Binary) => Values::Bytea(array.as_binary()),
+            (DataType::Enum(of), labels) if saki_exec::enumeration(labels) == Some(of) => {
+                Values::Label(array.as_primitive())
+            }
             (DataType::Json, Arrow::LargeBinary) => Values::Json(array.as_binary()),
             (DataType::Jsonb, Arrow::LargeUtf8) => Values::Jsonb(array.as_string()),
             (DataType::Json | DataType::Jsonb, Arrow::Utf8View) => Values::TextView(array.as_string_view()),
@@ -143,6 +147,7 @@ impl<'a> ColumnReader<'a> {
             Values::Time(a) => ValueRef::Time(a.value(row)),
             Values::Interval(a) => ValueRef::Interval(saki_exec::interval(a.value(row))),
             Values::Uuid(a) => ValueRef::Uuid(a.value(row).try_into().unwrap_or([0; 16])),
+            Values::Label(a) => ValueRef::Int8(a.value(row)),
             Values::RowId(first) => ValueRef::Int8(first + row as i64),
         }
     }
@@ -258,6 +263,7 @@ pub fn failing<'v>(table: &Table, row: impl Iterator<Item = ValueRef<'v>>) -> St
 pub fn literal(value: ValueRef<'_>, data_type: DataType) -> String {
     let text = saki_base::display(value, data_type).to_string();
     match value {
+        ValueRef::Int8(_) if matches!(data_type, DataType::Enum(_)) => format!("'{}'", text.replace('\'', "''")),
         ValueRef::Null
         | ValueRef::Int2(_)
         | ValueRef::Int4(_)

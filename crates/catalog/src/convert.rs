@@ -6,17 +6,18 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow_array::builder::{
     BinaryBuilder, BooleanBuilder, Date32Builder, Decimal128Builder, FixedSizeBinaryBuilder, Float32Builder,
     Float64Builder, Int16Builder, Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, LargeBinaryBuilder,
-    LargeStringBuilder, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder,
+    LargeStringBuilder, StringBuilder, Time64MicrosecondBuilder, TimestampMicrosecondBuilder, TimestampSecondBuilder,
 };
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float32Type, Float64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
+    TimestampSecondType,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
 use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
 use saki_base::civil::MICROS_PER_DAY;
 use saki_base::types::DECIMAL_PRECISION_MAX;
-use saki_base::{Column, DataType, Interval, Value, ValueRef, display};
+use saki_base::{Column, DataType, Enumeration, Interval, Value, ValueRef, display};
 
 use crate::catalog::Table;
 use crate::columns::without_excess;
@@ -124,6 +125,9 @@ fn convert(
         let place = |row| format!("row {}", first_row + row as u64);
         return parse_column(column, (0..texts.len()).map(value), place, by);
     }
+    if let Some(labels) = of_enumeration(array, column, target)? {
+        return Ok(labels);
+    }
     if let Some(spans) = of_day(array, target) {
         return Ok(spans);
     }
@@ -140,6 +144,35 @@ fn convert(
         let message = format!("column {:?} of type {}: {message}", column.name, column.data_type);
         SqlError { code, ..SqlError::data(message) }
     })
+}
+
+/// Labels of an enumeration in the state that the column has, and as texts; `None`: neither are labels.
+///
+/// # Errors
+/// 42804 where one is an enumeration and the other is another type.
+fn of_enumeration(array: &ArrayRef, column: &Column, target: &Arrow) -> Result<Option<ArrayRef>> {
+    let (from, to) = (saki_exec::enumeration(array.data_type()), saki_exec::enumeration(target));
+    match (from, to) {
+        (None, None) => Ok(None),
+        (Some(from), Some(to)) if from == to => {
+            Ok(Some(Arc::new(array.as_primitive::<TimestampSecondType>().clone().with_data_type(target.clone()))))
+        }
+        (Some(from), None) if matches!(column.data_type, DataType::Text | DataType::Varchar(_) | DataType::Char(_)) => {
+            Ok(Some(Arc::new(label_texts(array, from))))
+        }
+        (None, Some(_)) if *array.data_type() == Arrow::Null => Ok(Some(new_null_array(target, array.len()))),
+        _ => {
+            let message =
+                format!("column {:?} is of type {} but expression is of another", column.name, column.data_type);
+            let hint = "You will need to rewrite or cast the expression.";
+            Err(SqlError::invalid(message).code("42804").hint(hint))
+        }
+    }
+}
+
+/// Labels as texts.
+pub fn label_texts(labels: &ArrayRef, of: Enumeration) -> StringArray {
+    labels.as_primitive::<TimestampSecondType>().iter().map(|value| of.label(value?)).collect()
 }
 
 /// Moments with a zone as what its clocks show, where moments without one are wanted, and the other way round.
@@ -243,6 +276,8 @@ pub fn parse_column<'t>(
     for (row, text) in texts.enumerate() {
         values.push(match text {
             None => Value::Null,
+            // PostgreSQL's words, by which programs tell it.
+            Some(text) if matches!(column.data_type, DataType::Enum(_)) => Value::parse(column.data_type, text)?,
             Some(text) => by.read(column.data_type, text).map_err(|error| SqlError {
                 message: format!("{}, column {:?}: {}", place(row), column.name, error.message),
                 ..error
@@ -271,6 +306,10 @@ pub fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
         DataType::Bool => build!(BooleanBuilder::new(), values, Value::Bool(v) => *v),
         DataType::Int2 => build!(Int16Builder::new(), values, Value::Int2(v) => *v),
         DataType::Int4 => build!(Int32Builder::new(), values, Value::Int4(v) => *v),
+        DataType::Enum(_) => {
+            let builder = TimestampSecondBuilder::new().with_data_type(saki_exec::arrow_type(data_type));
+            build!(builder, values, Value::Int8(v) => *v)
+        }
         DataType::Int8 => build!(Int64Builder::new(), values, Value::Int8(v) => *v),
         DataType::Float4 => build!(Float32Builder::new(), values, Value::Float4(v) => *v),
         DataType::Float8 => build!(Float64Builder::new(), values, Value::Float8(v) => *v),

@@ -40,10 +40,10 @@ mod stored;
 pub use access::TableAccess;
 pub use catalog::{
     Access, Acl, AclItem, CATALOG_TREE, Catalog, Changed, Check, ColumnDetail, DefaultAcl, Deferral, Demand, Demanded,
-    Dependents, Difference, EntryLayout, ForeignKey, Hidden, Identity, Index, IndexColumn, KeyId, LogState, Membership,
-    ObjectId, ObjectKind, Prepared, Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind, Role, RoleId,
-    SchemaEntry, Sequence, SequenceOwner, SequencePosition, Staged, Table, TableTier, VIEW_DEPTH_MAX, View, ViewColumn,
-    bare, denied, nextval, qualified, same_layout, undefined_column,
+    Dependents, Difference, EntryLayout, EnumType, ForeignKey, Hidden, Identity, Index, IndexColumn, KeyId, LogState,
+    Membership, ObjectId, ObjectKind, Place, Prepared, Privilege, Privileges, ROW_ID, ReferentialAction, RelationKind,
+    Role, RoleId, SchemaEntry, Sequence, SequenceOwner, SequencePosition, Staged, Table, TableTier, VIEW_DEPTH_MAX,
+    View, ViewColumn, bare, denied, nextval, qualified, same_layout, undefined_column,
 };
 pub use column_test::{ColumnTest, PlacedTest, Test};
 pub use columns::ColumnReader;
@@ -53,6 +53,7 @@ pub use error::InPlan;
 pub use error::{ErrorKind, Objects, Position, Result, SqlError, data_error, undefined};
 pub use key_range::KeyBounds;
 pub use map::SharedMap;
+pub use saki_exec::enumeration;
 pub use statistics::{Collector, ColumnStatistics, TableStatistics};
 pub use stored::{PlacedColumn, StoredColumns};
 

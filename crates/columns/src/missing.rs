@@ -48,7 +48,9 @@ fn one(value: &Value, data_type: DataType) -> Result<Column, ColumnsError> {
         (DataType::Bool, Value::Bool(value)) => Arc::new(BooleanArray::from(vec![*value])),
         (DataType::Int2, Value::Int2(value)) => Arc::new(PrimitiveArray::<Int16Type>::from(vec![*value])),
         (DataType::Int4, Value::Int4(value)) => Arc::new(PrimitiveArray::<Int32Type>::from(vec![*value])),
-        (DataType::Int8, Value::Int8(value)) => Arc::new(PrimitiveArray::<Int64Type>::from(vec![*value])),
+        (DataType::Int8 | DataType::Enum(_), Value::Int8(value)) => {
+            Arc::new(PrimitiveArray::<Int64Type>::from(vec![*value]))
+        }
         (DataType::Float4, Value::Float4(value)) => Arc::new(PrimitiveArray::<Float32Type>::from(vec![*value])),
         (DataType::Float8, Value::Float8(value)) => Arc::new(PrimitiveArray::<Float64Type>::from(vec![*value])),
         (DataType::Date, Value::Date(value)) => Arc::new(PrimitiveArray::<Date32Type>::from(vec![*value])),

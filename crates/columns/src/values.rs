@@ -30,7 +30,9 @@ pub fn for_each_value(
         (DataType::Bool, ArrowType::Boolean) => each(array.as_boolean(), ValueRef::Bool, look),
         (DataType::Int2, ArrowType::Int16) => each(array.as_primitive::<Int16Type>(), ValueRef::Int2, look),
         (DataType::Int4, ArrowType::Int32) => each(array.as_primitive::<Int32Type>(), ValueRef::Int4, look),
-        (DataType::Int8, ArrowType::Int64) => each(array.as_primitive::<Int64Type>(), ValueRef::Int8, look),
+        (DataType::Int8 | DataType::Enum(_), ArrowType::Int64) => {
+            each(array.as_primitive::<Int64Type>(), ValueRef::Int8, look)
+        }
         (DataType::Float4, ArrowType::Float32) => each(array.as_primitive::<Float32Type>(), ValueRef::Float4, look),
         (DataType::Float8, ArrowType::Float64) => each(array.as_primitive::<Float64Type>(), ValueRef::Float8, look),
         (DataType::Decimal { .. }, ArrowType::Int64) => {

@@ -10,7 +10,8 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use parking_lot::RwLock;
 
-use saki_catalog::{ObjectId, View};
+use crate::statement::resolve_types;
+use saki_catalog::{Catalog, ObjectId, View};
 use saki_postgres::dialect;
 use saki_postgres::statement::parse_query;
 
@@ -37,11 +38,14 @@ pub fn boundary_of(name: &TableReference) -> Option<ObjectId> {
 ///
 /// # Errors
 /// When the query cannot be planned, or has lost a column.
-pub async fn plan(view: &View, planner: &PlannerState) -> Result<ViewTable> {
+pub async fn plan(view: &View, planner: &PlannerState, catalog: &Catalog) -> Result<ViewTable> {
     let Some(state) = planner.upgrade().map(|state| state.read().clone()) else {
         return Err(DataFusionError::Internal(format!("view {}: the session has ended", view.name)));
     };
-    let query = ast::Statement::Query(parse_query(&view.sql)?);
+    let mut query = ast::Statement::Query(parse_query(&view.sql)?);
+    if catalog.enum_types().next().is_some() {
+        resolve_types(&mut query, catalog, &[])?;
+    }
     let plan = dialect::plan(&state, Statement::Statement(Box::new(query))).await?;
     let mut columns = Vec::with_capacity(view.columns.len());
     for column in &view.columns {
@@ -90,7 +94,8 @@ mod tests {
 
     fn names(view: &View) -> std::result::Result<Vec<String>, String> {
         let state = Arc::new(RwLock::new(new_state(&Arc::new(saki_base::memory::Pool::new(1 << 30)))));
-        let planned = block_on(plan(view, &Arc::downgrade(&state))).map_err(|error| error.to_string())?;
+        let planned =
+            block_on(plan(view, &Arc::downgrade(&state), &Catalog::default())).map_err(|error| error.to_string())?;
         Ok(planned.logical_plan().schema().fields().iter().map(|field| field.name().clone()).collect())
     }
 

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::Expr;
+use datafusion::sql::sqlparser::ast::{self, Expr};
 use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 
 use saki_catalog::{Result, SqlError};
@@ -12,6 +12,7 @@ use saki_postgres::RelationName;
 use saki_postgres::statement::sequence::drawn_from;
 use saki_postgres::statement::walk::walk_expressions_mut;
 use saki_postgres::statement::{parse_relation, quoted};
+use saki_postgres::types::enumeration;
 use saki_store::locks::{LockMode, Policy};
 
 /// Refuses the name of a file that this session calls a table.
@@ -54,11 +55,16 @@ pub fn spelled_name(name: &str) -> String {
     if is_plain && !is_word() { name.to_owned() } else { quoted(name) }
 }
 
+/// Whether a literal is said to be a label, as it is said to be beside what it stands for.
+fn is_label(expr: &Expr, data_type: &ast::DataType) -> bool {
+    matches!(expr, Expr::Value(_)) && matches!(data_type, ast::DataType::Custom(name, _) if enumeration(name).is_some())
+}
+
 fn stored(expression: &Expr) -> Expr {
     let mut expression = expression.clone();
     let _ = walk_expressions_mut(&mut expression, |node: &mut Expr| {
         if let Expr::Cast { expr, data_type, .. } = node
-            && data_type.to_string().eq_ignore_ascii_case("regclass")
+            && (data_type.to_string().eq_ignore_ascii_case("regclass") || is_label(expr, data_type))
         {
             *node = expr.as_ref().clone();
         }

@@ -284,6 +284,10 @@ fn own_name(expr: &Expr) -> Option<String> {
 
 fn type_name(data_type: &DataType) -> Option<String> {
     match data_type {
+        DataType::Custom(name, _) if let Some(of) = saki_statement::types::enumeration(name) => {
+            let name = of.name();
+            Some(name.rsplit('.').next().unwrap_or(name).trim_matches('"').to_owned())
+        }
         DataType::Custom(name, _) => name.0.last()?.as_ident().map(name_of),
         DataType::Text => Some("text".to_owned()),
         DataType::Boolean | DataType::Bool => Some("bool".to_owned()),

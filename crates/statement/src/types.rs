@@ -1,8 +1,8 @@
 //! SQL types as people spell them, and as storage knows them.
 
 use datafusion::sql::sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
-use saki_base::DataType;
 use saki_base::types::DECIMAL_PRECISION_MAX;
+use saki_base::{DataType, Enumeration};
 
 use saki_catalog::{Result, SqlError};
 
@@ -37,6 +37,7 @@ pub fn storage_type(spelled: &ast::DataType) -> Result<DataType> {
         Sql::Uuid => DataType::Uuid,
         Sql::JSON => DataType::Json,
         Sql::JSONB => DataType::Jsonb,
+        Sql::Custom(name, _) if let Some(of) = enumeration(name) => DataType::Enum(of),
         other => {
             return Err(SqlError::unsupported(format!("type {other} is not supported")).hint(
                 "use smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), \
@@ -44,6 +45,25 @@ pub fn storage_type(spelled: &ast::DataType) -> Result<DataType> {
             ));
         }
     })
+}
+
+/// What names of enumerations begin with once it is known what they name; the number of its state follows.
+const ENUMERATION: &str = "enum ";
+
+/// The enumeration that a name means which is one of those.
+pub fn enumeration(name: &ast::ObjectName) -> Option<Enumeration> {
+    match &name.0[..] {
+        [ast::ObjectNamePart::Identifier(ident)] if ident.quote_style == Some('"') => {
+            Enumeration::numbered(ident.value.strip_prefix(ENUMERATION)?.parse().ok()?)
+        }
+        _ => None,
+    }
+}
+
+/// The name that stands for an enumeration in a statement that is carried out, so that whoever sees the name needs no
+/// catalogue to know the type.
+pub fn enumeration_name(of: Enumeration) -> ast::ObjectName {
+    ast::ObjectName::from(vec![ast::Ident::with_quote('"', format!("{ENUMERATION}{}", of.number()))])
 }
 
 fn decimal(spelled: &ast::DataType, info: &ExactNumberInfo) -> Result<DataType> {
@@ -93,6 +113,7 @@ pub fn stored_as(arrow: &arrow_schema::DataType) -> Option<DataType> {
         Arrow::LargeUtf8 => DataType::Jsonb,
         Arrow::FixedSizeBinary(16) => DataType::Uuid,
         Arrow::Date32 => DataType::Date,
+        labels if let Some(of) = saki_catalog::enumeration(labels) => DataType::Enum(of),
         Arrow::Timestamp(_, None) | Arrow::Date64 => DataType::Timestamp,
         Arrow::Timestamp(_, Some(_)) => DataType::Timestamptz,
         Arrow::Time32(_) | Arrow::Time64(_) => DataType::Time,

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use arrow_schema::DataType as Arrow;
 use saki_base::DataType;
+use saki_catalog::enumeration;
 use saki_statement::types::stored_as;
 
 /// The type of a text that has none yet.
@@ -169,6 +170,7 @@ pub fn oid_of(data_type: DataType) -> (i64, i64) {
         DataType::Uuid => (2950, -1),
         DataType::Json => (114, -1),
         DataType::Jsonb => (3802, -1),
+        DataType::Enum(of) => (of.oid().into(), -1),
     }
 }
 
@@ -220,6 +222,9 @@ pub fn format_type(oid: i64, modifier: Option<i64>) -> String {
 pub fn oid_of_value(arrow: &Arrow) -> Option<i64> {
     Some(match arrow {
         Arrow::Null => UNKNOWN,
+        Arrow::List(field) | Arrow::LargeList(field) if let Some(of) = enumeration(field.data_type()) => {
+            of.array().into()
+        }
         Arrow::List(field) | Arrow::LargeList(field) => by_oid(oid_of_value(field.data_type())?)?.array,
         Arrow::Dictionary(_, value) => oid_of_value(value)?,
         Arrow::Struct(_) => 2249,
@@ -259,7 +264,13 @@ pub fn type_category(oid: i64) -> &'static str {
 
 /// What PostgreSQL calls the type of a value.
 pub fn name_of(arrow: &Arrow) -> String {
+    if let Some(of) = enumeration(arrow) {
+        return of.name().to_owned();
+    }
     match (oid_of_value(arrow), arrow) {
+        (_, Arrow::List(field) | Arrow::LargeList(field)) if enumeration(field.data_type()).is_some() => {
+            format!("{}[]", name_of(field.data_type()))
+        }
         (Some(oid), _) if oid != 0 => format_type(oid, None),
         (_, Arrow::List(field) | Arrow::LargeList(field)) => format!("{}[]", name_of(field.data_type())),
         (_, other) => other.to_string().to_lowercase(),

@@ -7,6 +7,7 @@
 //! | `Utf8` (and `Utf8View`) | `StringViewArray`, or `DictionaryArray<UInt16>` over a `StringViewArray` |
 //! | `LargeUtf8` (`jsonb`), `LargeBinary` (`json`) | as `Utf8` |
 //! | `Binary` (and `BinaryView`) | `BinaryViewArray` |
+//! | `Timestamp(s, …)` (labels of enumerations) | `Int64Array` of their numbers |
 //! | anything else | the same array |
 //!
 //! The logical type is not in the column: plans know it. A dictionary may hold values that no row has, holds no
@@ -15,9 +16,9 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Int64Type, UInt16Type};
+use arrow_array::types::{Decimal128Type, Int64Type, TimestampSecondType, UInt16Type};
 use arrow_array::{Array, ArrayRef, Decimal128Array, DictionaryArray, Int64Array};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 
 use crate::Result;
 use crate::column::Column;
@@ -32,6 +33,9 @@ pub fn from_surface(array: &ArrayRef) -> Result<Column> {
         DataType::LargeBinary => json_views(array)?,
         DataType::Binary => arrow_cast::cast(array, &DataType::BinaryView)?,
         DataType::Dictionary(..) => arrow_cast::cast(array, &DataType::Utf8View)?,
+        DataType::Timestamp(TimeUnit::Second, _) => {
+            Arc::new(array.as_primitive::<TimestampSecondType>().reinterpret_cast::<Int64Type>())
+        }
         _ => Arc::clone(array),
     }))
 }
@@ -51,6 +55,10 @@ pub fn to_surface(column: &Column, logical: &DataType) -> Result<ArrayRef> {
         (DataType::Decimal128(..), DataType::Decimal128(precision, scale)) => {
             let wide = array.as_primitive::<Decimal128Type>().clone();
             Ok(Arc::new(wide.with_precision_and_scale(*precision, *scale)?))
+        }
+        (DataType::Int64, DataType::Timestamp(TimeUnit::Second, _)) => {
+            let numbers = array.as_primitive::<Int64Type>().reinterpret_cast::<TimestampSecondType>();
+            Ok(Arc::new(numbers.with_data_type(logical.clone())))
         }
         (_, DataType::LargeBinary) => {
             Ok(arrow_cast::cast(&arrow_cast::cast(array, &DataType::LargeUtf8)?, &DataType::LargeBinary)?)

@@ -96,7 +96,7 @@ pub(crate) fn some_value(data_type: DataType, random: &mut Random) -> Value {
         DataType::Bool => Value::Bool(number.is_multiple_of(2)),
         DataType::Int2 => Value::Int2(signed as i16),
         DataType::Int4 => Value::Int4(signed as i32),
-        DataType::Int8 => Value::Int8(signed),
+        DataType::Int8 | DataType::Enum(_) => Value::Int8(signed),
         DataType::Float4 => Value::Float4(f32::from_bits(number as u32)),
         DataType::Float8 => Value::Float8(f64::from_bits(number)),
         DataType::Decimal { .. } => Value::Decimal(i128::from(signed % 1_000_000_000_000)),

@@ -32,6 +32,8 @@ pub enum ParseReason {
     TooLong { limit: u32, found: usize },
     /// A zero character, which no text can hold.
     ZeroCharacter,
+    /// The enumeration has no such label.
+    NoLabel,
     /// It is no JSON.
     Json(JsonFault),
 }
@@ -56,6 +58,7 @@ impl fmt::Display for ParseError {
             ParseReason::TooLong { limit, found } => {
                 write!(f, "value too long for type {data_type}: \"{value}\": {found} characters, at most {limit}")
             }
+            ParseReason::NoLabel => write!(f, "invalid input value for enum {data_type}: \"{value}\""),
             ParseReason::Json(fault) => fault.fmt(f),
             ParseReason::ZeroCharacter => write!(f, "invalid text for type {data_type}: it has a zero character"),
         }

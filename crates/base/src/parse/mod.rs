@@ -53,6 +53,7 @@ fn parse(data_type: DataType, text: &str) -> Result<Value, ParseReason> {
         DataType::Time => Value::Time(parse_time(trimmed)?),
         DataType::Interval => Value::Interval(parse_interval(trimmed)?),
         DataType::Uuid => Value::Uuid(parse_uuid(trimmed)?),
+        DataType::Enum(of) => Value::Int8(of.value(text).ok_or(ParseReason::NoLabel)?),
         DataType::Json => {
             json::checked(text).map_err(ParseReason::Json)?;
             Value::Text(text.to_owned())

@@ -31,7 +31,7 @@ pub(super) fn fits_fixed(data_type: DataType, value: ValueRef<'_>) -> bool {
         (DataType::Bool, ValueRef::Bool(_))
             | (DataType::Int2, ValueRef::Int2(_))
             | (DataType::Int4, ValueRef::Int4(_))
-            | (DataType::Int8, ValueRef::Int8(_))
+            | (DataType::Int8 | DataType::Enum(_), ValueRef::Int8(_))
             | (DataType::Float4, ValueRef::Float4(_))
             | (DataType::Float8, ValueRef::Float8(_))
             | (DataType::Decimal { .. }, ValueRef::Decimal(_))
@@ -80,7 +80,7 @@ pub fn read_value<'a>(data_type: DataType, bytes: &'a [u8]) -> Result<ValueRef<'
         },
         DataType::Int2 => ValueRef::Int2(i16::from_le_bytes(array(bytes))),
         DataType::Int4 => ValueRef::Int4(i32::from_le_bytes(array(bytes))),
-        DataType::Int8 => ValueRef::Int8(i64::from_le_bytes(array(bytes))),
+        DataType::Int8 | DataType::Enum(_) => ValueRef::Int8(i64::from_le_bytes(array(bytes))),
         DataType::Float4 => ValueRef::Float4(f32::from_le_bytes(array(bytes))),
         DataType::Float8 => ValueRef::Float8(f64::from_le_bytes(array(bytes))),
         DataType::Decimal { .. } if bytes.len() == 8 => ValueRef::Decimal(i64::from_le_bytes(array(bytes)).into()),

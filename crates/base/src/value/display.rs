@@ -38,7 +38,10 @@ impl fmt::Display for DisplayValue<'_> {
             ValueRef::Bool(value) => f.write_str(if value { "t" } else { "f" }),
             ValueRef::Int2(value) => write!(f, "{value}"),
             ValueRef::Int4(value) => write!(f, "{value}"),
-            ValueRef::Int8(value) => write!(f, "{value}"),
+            ValueRef::Int8(value) => match self.data_type {
+                DataType::Enum(of) => f.write_str(of.label(value).unwrap_or("???")),
+                _ => write!(f, "{value}"),
+            },
             // The shortest digits that give the value back are those of its own
             // width: a real must not be widened first.
             ValueRef::Float4(value) => write_float(f, value.into(), format_args!("{value:e}"), FLOAT4_DIGITS),

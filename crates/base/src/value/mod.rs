@@ -19,6 +19,7 @@ pub enum Value {
     Bool(bool),
     Int2(i16),
     Int4(i32),
+    /// Also the number of an enumeration's label.
     Int8(i64),
     Float4(f32),
     Float8(f64),

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use saki_base::TableId;
 
 use super::table::no_delta;
-use super::{Access, Catalog, ObjectId, ObjectKind, Role, SchemaEntry, Sequence, Staged, Table, View};
+use super::{Access, Catalog, EnumType, ObjectId, ObjectKind, Role, SchemaEntry, Sequence, Staged, Table, View};
 use crate::map::SharedMap;
 
 /// A definition under one name, in the older catalog and in the newer one; at least one of the two is there.
@@ -25,6 +25,7 @@ pub struct Difference {
     pub tables: Vec<Changed<Table>>,
     pub views: Vec<Changed<View>>,
     pub sequences: Vec<Changed<Sequence>>,
+    pub enum_types: Vec<Changed<EnumType>>,
     pub schemas: Vec<Changed<SchemaEntry>>,
     pub roles: Vec<Changed<Role>>,
     pub access: Vec<Changed<Access>>,
@@ -38,6 +39,7 @@ impl Catalog {
             tables: differing(&older.tables, &self.tables),
             views: differing(&older.views, &self.views),
             sequences: differing(&older.sequences, &self.sequences),
+            enum_types: differing(&older.enum_types, &self.enum_types),
             schemas: differing(&older.schemas, &self.schemas),
             roles: differing(&older.roles, &self.roles),
             access: differing(&older.access, &self.access),
@@ -70,9 +72,11 @@ impl Catalog {
         before(&difference.tables).for_each(|table| drop(self.remove(&table.name)));
         before(&difference.views).for_each(|view| drop(self.remove_view(&view.name)));
         before(&difference.sequences).for_each(|sequence| drop(self.remove_sequence(&sequence.name)));
+        before(&difference.enum_types).for_each(|of| drop(self.remove_enum_type(&of.name)));
         before(&difference.schemas).for_each(|schema| drop(self.remove_schema(&schema.name)));
         before(&difference.roles).for_each(|role| drop(self.roles.remove(&role.id)));
         before(&difference.access).for_each(|access| drop(self.access.remove(&access.object)));
+        after(&difference.enum_types).for_each(|of| self.put_shared_enum_type(Arc::clone(of)));
         tables.into_iter().flatten().for_each(|table| self.put_table(table));
         sequences.into_iter().flatten().for_each(|sequence| self.put_shared_sequence(sequence));
         after(&difference.views).for_each(|view| self.put_shared_view(Arc::clone(view)));
@@ -160,6 +164,7 @@ impl Difference {
         self.tables.is_empty()
             && self.views.is_empty()
             && self.sequences.is_empty()
+            && self.enum_types.is_empty()
             && self.schemas.is_empty()
             && self.roles.is_empty()
             && self.access.is_empty()

@@ -83,6 +83,7 @@ impl Catalog {
             "table" => self.put(complete(name, decode(name, bytes)?)?),
             "view" => self.put_view(decode(name, bytes)?),
             "sequence" => self.put_sequence(decode(name, bytes)?),
+            "type" => self.put_enum_type(decode(name, bytes)?),
             "schema" => self.put_schema(decode(name, bytes)?),
             "role" => self.put_role(decode(name, bytes)?),
             "access" => self.put_access(decode(name, bytes)?),
@@ -101,6 +102,7 @@ impl Catalog {
             "table" => drop(self.remove(name)),
             "view" => drop(self.remove_view(name)),
             "sequence" => drop(self.remove_sequence(name)),
+            "type" => drop(self.remove_enum_type(name)),
             "schema" => drop(self.remove_schema(name)),
             "role" => drop(name.parse().map(|id| self.remove_role(RoleId(id)))),
             "access" => drop(name.parse().map(|id| self.remove_access(ObjectId(id)))),
@@ -122,6 +124,7 @@ impl Difference {
         add(&mut documents, "table", &self.tables, |table| table.name.clone())?;
         add(&mut documents, "view", &self.views, |view| view.name.clone())?;
         add(&mut documents, "sequence", &self.sequences, |sequence| sequence.name.clone())?;
+        add(&mut documents, "type", &self.enum_types, |of| of.name.clone())?;
         add(&mut documents, "schema", &self.schemas, |schema| schema.name.clone())?;
         add(&mut documents, "role", &self.roles, |role| role.id.0.to_string())?;
         add(&mut documents, "access", &self.access, |access| access.object.0.to_string())?;

@@ -10,6 +10,7 @@
 mod constraint;
 mod difference;
 mod documents;
+mod enumeration;
 mod integrity;
 mod lookups;
 mod objects;
@@ -29,6 +30,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::constraint::{Check, ColumnDetail, Deferral, ForeignKey, Hidden, Identity, KeyId, ReferentialAction};
 pub use self::difference::{Changed, Difference, same_layout};
+pub use self::enumeration::{EnumType, Place};
 pub use self::integrity::{VIEW_DEPTH_MAX, nextval};
 use self::lookups::{Lookups, under};
 pub use self::objects::{SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified};
@@ -79,6 +81,7 @@ pub struct Catalog {
     tables: SharedMap<String, Arc<Table>>,
     views: SharedMap<String, Arc<View>>,
     sequences: SharedMap<String, Arc<Sequence>>,
+    enum_types: SharedMap<String, Arc<EnumType>>,
     /// All but `public`.
     schemas: SharedMap<String, Arc<SchemaEntry>>,
     /// Those that differ from what every database has.
@@ -222,6 +225,7 @@ impl Catalog {
     }
 
     fn put_table(&mut self, table: Arc<Table>) {
+        let table = self.bound(table);
         let before = self.tables.insert(table.name.clone(), Arc::clone(&table));
         self.lookups.table(before.as_deref(), Some(&table));
     }
@@ -237,6 +241,7 @@ impl Catalog {
     }
 
     fn put_shared_view(&mut self, view: Arc<View>) {
+        let view = self.bound_view(view);
         let before = self.views.insert(view.name.clone(), Arc::clone(&view));
         self.lookups.view(before.as_deref(), Some(&view));
     }

@@ -173,6 +173,7 @@ fn condition(error: &ParseError) -> &'static str {
         ParseReason::FieldOutOfRange { .. } => "22008",
         ParseReason::TooLong { .. } => "22001",
         ParseReason::ZeroCharacter => "22021",
+        ParseReason::NoLabel => "22P02",
         ParseReason::Json(fault) => fault.sqlstate(),
     }
 }

@@ -32,7 +32,12 @@ pub fn dtype(data_type: DataType, shape: Shape) -> VortexResult<DType> {
         (DataType::Int2, Shape::Plain) => number(PType::I16),
         (DataType::Int4 | DataType::Date, Shape::Plain) => number(PType::I32),
         (
-            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Decimal { .. },
+            DataType::Int8
+            | DataType::Timestamp
+            | DataType::Timestamptz
+            | DataType::Time
+            | DataType::Enum(_)
+            | DataType::Decimal { .. },
             Shape::Plain,
         ) => number(PType::I64),
         (DataType::Float4, Shape::Plain) => number(PType::F32),
@@ -58,7 +63,7 @@ pub fn no_values(data_type: DataType, rows: usize) -> Column {
             DataType::Bool => ArrowType::Boolean,
             DataType::Int2 => ArrowType::Int16,
             DataType::Int4 => ArrowType::Int32,
-            DataType::Int8 | DataType::Decimal { .. } => ArrowType::Int64,
+            DataType::Int8 | DataType::Enum(_) | DataType::Decimal { .. } => ArrowType::Int64,
             DataType::Float4 => ArrowType::Float32,
             DataType::Float8 => ArrowType::Float64,
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
@@ -90,7 +95,7 @@ pub fn column(
         }
         DataType::Int2 => Arc::new(numbers::<Int16Type>(values, nulls, context)?),
         DataType::Int4 => Arc::new(numbers::<Int32Type>(values, nulls, context)?),
-        DataType::Int8 => Arc::new(numbers::<Int64Type>(values, nulls, context)?),
+        DataType::Int8 | DataType::Enum(_) => Arc::new(numbers::<Int64Type>(values, nulls, context)?),
         DataType::Float4 => Arc::new(numbers::<Float32Type>(values, nulls, context)?),
         DataType::Float8 => Arc::new(numbers::<Float64Type>(values, nulls, context)?),
         DataType::Date => Arc::new(numbers::<Date32Type>(values, nulls, context)?),

@@ -40,7 +40,7 @@ pub fn values(column: &Column, data_type: DataType) -> Result<(Shape, VortexArra
         (DataType::Bool, ArrowType::Boolean) => booleans(array.as_boolean()),
         (DataType::Int2, ArrowType::Int16) => numbers::<Int16Type>(array.as_primitive()),
         (DataType::Int4, ArrowType::Int32) => numbers::<Int32Type>(array.as_primitive()),
-        (DataType::Int8, ArrowType::Int64) => numbers::<Int64Type>(array.as_primitive()),
+        (DataType::Int8 | DataType::Enum(_), ArrowType::Int64) => numbers::<Int64Type>(array.as_primitive()),
         (DataType::Float4, ArrowType::Float32) => numbers::<Float32Type>(array.as_primitive()),
         (DataType::Float8, ArrowType::Float64) => numbers::<Float64Type>(array.as_primitive()),
         (DataType::Date, ArrowType::Date32) => numbers::<Date32Type>(array.as_primitive()),

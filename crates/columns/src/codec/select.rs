@@ -256,7 +256,7 @@ fn passing(values: ArrayRef, data_type: DataType, test: &Test, context: &mut Exe
         DataType::Bool => array.as_boolean().values().iter().map(|value| test.passes(ValueRef::Bool(value))).collect(),
         DataType::Int2 => numbers::<Int16Type>(&column, test, Value::Int2),
         DataType::Int4 => numbers::<Int32Type>(&column, test, Value::Int4),
-        DataType::Int8 => numbers::<Int64Type>(&column, test, Value::Int8),
+        DataType::Int8 | DataType::Enum(_) => numbers::<Int64Type>(&column, test, Value::Int8),
         DataType::Float4 => numbers::<Float32Type>(&column, test, Value::Float4),
         DataType::Float8 => numbers::<Float64Type>(&column, test, Value::Float8),
         DataType::Date => numbers::<Date32Type>(&column, test, Value::Date),

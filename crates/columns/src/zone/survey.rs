@@ -24,7 +24,7 @@ pub fn survey(column: &Column, data_type: DataType) -> Result<Zone, ColumnsError
         (DataType::Bool, ArrowType::Boolean) => scan(array.as_boolean().iter().flatten(), Value::Bool),
         (DataType::Int2, ArrowType::Int16) => primitives::<Int16Type, _>(array, |v| v, Value::Int2),
         (DataType::Int4, ArrowType::Int32) => primitives::<Int32Type, _>(array, |v| v, Value::Int4),
-        (DataType::Int8, ArrowType::Int64) => primitives::<Int64Type, _>(array, |v| v, Value::Int8),
+        (DataType::Int8 | DataType::Enum(_), ArrowType::Int64) => primitives::<Int64Type, _>(array, |v| v, Value::Int8),
         (DataType::Date, ArrowType::Date32) => primitives::<Date32Type, _>(array, |v| v, Value::Date),
         (DataType::Timestamp, ArrowType::Timestamp(..)) => {
             primitives::<TimestampMicrosecondType, _>(array, |v| v, Value::Timestamp)

@@ -136,7 +136,7 @@ fn authorize_definition(asked: &Asked<'_>, statement: &Statement) -> Result<()> 
             asked.create_in(&create.name)?;
             asked.relation(&create.name, own)
         }
-        Statement::CreateSequence { name, .. } => asked.create_in(name),
+        Statement::CreateSequence { name, .. } | Statement::CreateType { name, .. } => asked.create_in(name),
         Statement::CreateSchema { .. } => asked.database(Demanded::Any(Privilege::Create.into())),
         Statement::AlterTable(alter) => {
             asked.relation(&alter.name, own)?;

@@ -86,7 +86,7 @@ impl PublicSchema {
             }
         }
         let planner = self.planner.read().clone();
-        let plan = Arc::new(view::plan(view, &planner).await?);
+        let plan = Arc::new(view::plan(view, &planner, catalog).await?);
         // Its parts that run once do so for each that names the view.
         if !once::is_marked(plan.logical_plan(), dialect::mark)? {
             self.views.lock().insert(view.name.clone(), Some(Arc::clone(&plan)));

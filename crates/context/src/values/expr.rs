@@ -299,6 +299,7 @@ pub fn scalar(value: &ScalarValue) -> Result<Scaled<'_>, Misfit> {
         }
         ScalarValue::Binary(Some(value)) => ValueRef::Bytea(value).into(),
         ScalarValue::Date32(Some(value)) => ValueRef::Date(*value).into(),
+        ScalarValue::TimestampSecond(Some(value), Some(_)) => ValueRef::Int8(*value).into(),
         ScalarValue::TimestampMicrosecond(Some(value), None) => ValueRef::Timestamp(*value).into(),
         ScalarValue::TimestampMicrosecond(Some(value), Some(_)) => ValueRef::Timestamptz(*value).into(),
         ScalarValue::Time64Microsecond(Some(value)) => ValueRef::Time(*value).into(),

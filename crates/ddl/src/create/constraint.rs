@@ -180,7 +180,7 @@ pub fn check_types(name: &str, table: &Table, columns: &[usize], referenced: &Ta
 }
 
 /// Types whose values are compared with one another.
-fn family(data_type: DataType) -> u8 {
+fn family(data_type: DataType) -> u64 {
     use DataType as Type;
     match data_type {
         Type::Bool => 0,
@@ -191,6 +191,8 @@ fn family(data_type: DataType) -> u8 {
         Type::Date => 5,
         Type::Timestamp => 6,
         Type::Timestamptz => 7,
+        // As many as there are, each a kind of its own.
+        Type::Enum(of) => 1_000 + u64::from(of.id()),
         Type::Time => 8,
         Type::Interval => 9,
         Type::Uuid => 10,

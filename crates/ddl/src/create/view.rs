@@ -12,7 +12,7 @@ use crate::schema::ready;
 use saki_catalog::{Catalog, RelationKind, Result, SqlError, View, ViewColumn};
 use saki_context::StatementContext;
 use saki_context::database::Stoppable;
-use saki_context::statement::StatementResult;
+use saki_context::statement::{StatementResult, spell_types};
 use saki_parameters::is_temporary;
 use saki_postgres::statement::name_of;
 use saki_postgres::types::stored_as;
@@ -51,13 +51,20 @@ pub async fn create_view(cx: &StatementContext<'_>, create: &ast::CreateView) ->
         name,
         or_replace: create.or_replace,
         if_not_exists: create.if_not_exists,
-        sql: create.query.to_string(),
+        sql: spelled(&create.query, &seen.catalog),
         columns,
         relations,
         uses,
     };
     cx.change_catalog(move |db| publish(db, new, &seen.catalog)).await?;
     Ok(StatementResult::done("CREATE VIEW", 0))
+}
+
+/// A view's query as the catalog keeps it.
+fn spelled(query: &ast::Query, catalog: &Catalog) -> String {
+    let mut query = query.clone();
+    spell_types(&mut query, catalog);
+    query.to_string()
 }
 
 /// Tables and views that a view's query names.

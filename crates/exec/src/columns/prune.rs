@@ -125,7 +125,7 @@ fn is_of(value: &Value, data_type: DataType) -> bool {
         DataType::Bool => matches!(value, Value::Bool(_)),
         DataType::Int2 => matches!(value, Value::Int2(_)),
         DataType::Int4 => matches!(value, Value::Int4(_)),
-        DataType::Int8 => matches!(value, Value::Int8(_)),
+        DataType::Int8 | DataType::Enum(_) => matches!(value, Value::Int8(_)),
         DataType::Float4 => matches!(value, Value::Float4(_)),
         DataType::Float8 => matches!(value, Value::Float8(_)),
         DataType::Decimal { .. } => matches!(value, Value::Decimal(_)),

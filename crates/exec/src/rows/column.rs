@@ -7,11 +7,11 @@ use arrow_array::types::Int64Type;
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
     Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, LargeStringArray,
-    PrimitiveArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray,
+    PrimitiveArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampSecondArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as ArrowType, IntervalUnit, TimeUnit};
-use saki_base::{DataType, INTERVAL_BYTES, Interval, ValueRef};
+use saki_base::{DataType, Enumeration, INTERVAL_BYTES, Interval, ValueRef};
 
 /// The Arrow type in which a column's values leave the engine.
 pub fn arrow_type(data_type: DataType) -> ArrowType {
@@ -34,6 +34,27 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         // Types of their own in plans, so that no operator takes them for texts or bytes; both hold text.
         DataType::Json => ArrowType::LargeBinary,
         DataType::Jsonb => ArrowType::LargeUtf8,
+        DataType::Enum(of) => labels_type(of),
+    }
+}
+
+/// What the zone of the type of an enumeration's labels begins with; its state's number follows.
+const ENUMERATION: &str = "enum ";
+
+/// The Arrow type of an enumeration's labels. Arrow has one type that is ordered as an integer is and has room to say
+/// which type it is: seconds of a zone. No other values are such; moments have microseconds. So no operator takes labels
+/// for numbers, and those of two enumerations are not taken for one.
+fn labels_type(of: Enumeration) -> ArrowType {
+    ArrowType::Timestamp(TimeUnit::Second, Some(format!("{ENUMERATION}{}", of.number()).into()))
+}
+
+/// The enumeration whose labels are of an Arrow type; `None`: it is that of other values.
+pub fn enumeration(arrow: &ArrowType) -> Option<Enumeration> {
+    match arrow {
+        ArrowType::Timestamp(TimeUnit::Second, Some(zone)) => {
+            Enumeration::numbered(zone.strip_prefix(ENUMERATION)?.parse().ok()?)
+        }
+        _ => None,
     }
 }
 
@@ -92,7 +113,9 @@ impl ColumnBuffer {
             DataType::Bool => Values::Bool(Vec::new()),
             DataType::Int2 => Values::Int2(Vec::new()),
             DataType::Int4 | DataType::Date => Values::Int4(Vec::new()),
-            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time => Values::Int8(Vec::new()),
+            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Enum(_) => {
+                Values::Int8(Vec::new())
+            }
             DataType::Interval => Values::Interval(Vec::new()),
             DataType::Float4 => Values::Float4(Vec::new()),
             DataType::Float8 => Values::Float8(Vec::new()),
@@ -373,6 +396,10 @@ fn int8_array(data_type: DataType, values: ScalarBuffer<i64>, nulls: Option<Null
         DataType::Timestamp => Arc::new(TimestampMicrosecondArray::new(values, nulls)),
         DataType::Timestamptz => Arc::new(TimestampMicrosecondArray::new(values, nulls).with_timezone("UTC")),
         DataType::Time => Arc::new(Time64MicrosecondArray::new(values, nulls)),
+        DataType::Enum(of) => {
+            let array = TimestampSecondArray::new(values, nulls).with_data_type(labels_type(of));
+            Arc::new(array)
+        }
         _ => Arc::new(PrimitiveArray::<Int64Type>::new(values, nulls)) as Arc<Int64Array>,
     }
 }
@@ -422,6 +449,9 @@ pub fn array_value(array: &dyn Array, data_type: DataType, row: usize) -> Option
         (DataType::Int2, ArrowType::Int16) => ValueRef::Int2(array.as_primitive::<Int16Type>().value(row)),
         (DataType::Int4, ArrowType::Int32) => ValueRef::Int4(array.as_primitive::<Int32Type>().value(row)),
         (DataType::Int8, ArrowType::Int64) => ValueRef::Int8(array.as_primitive::<Int64Type>().value(row)),
+        (DataType::Enum(_), ArrowType::Timestamp(TimeUnit::Second, Some(_))) => {
+            ValueRef::Int8(array.as_primitive::<TimestampSecondType>().value(row))
+        }
         (DataType::Float4, ArrowType::Float32) => ValueRef::Float4(array.as_primitive::<Float32Type>().value(row)),
         (DataType::Float8, ArrowType::Float64) => ValueRef::Float8(array.as_primitive::<Float64Type>().value(row)),
         (DataType::Decimal { scale, .. }, ArrowType::Decimal128(_, found)) if i16::from(*found) == i16::from(scale) => {

@@ -106,6 +106,7 @@ pub(crate) fn written(values: &ArrayRef, style: &TimeStyle) -> Result<ArrayRef> 
             let days = values.as_primitive::<Date32Type>().iter();
             days.map(|days| days.map(|days| shown(|out| style.write_date(days, out)))).collect()
         }
+        labels if let Some(of) = saki_exec::enumeration(labels) => saki_catalog::convert::label_texts(values, of),
         Arrow::Timestamp(_, zone) => {
             let micros = cast(values, &Arrow::Timestamp(TimeUnit::Microsecond, zone.clone()))?;
             let micros = micros.as_primitive::<TimestampMicrosecondType>().iter();

@@ -40,7 +40,12 @@ pub fn items(values: &ArrayRef, style: &TimeStyle) -> Result<StringArray> {
             };
             Ok(texts.as_string::<i32>().iter().map(|text| text.map(number)).collect())
         }
-        DataType::Date32 | DataType::Timestamp(..) => moments(values, style),
+        labels
+            if saki_exec::enumeration(labels).is_none()
+                && matches!(labels, DataType::Date32 | DataType::Timestamp(..)) =>
+        {
+            moments(values, style)
+        }
         DataType::List(_) => lists(values.as_list(), style),
         DataType::Struct(_) => rows(values.as_struct(), style),
         _ => {

@@ -8,7 +8,7 @@ use arrow_buffer::{IntervalMonthDayNano, i256};
 use arrow_schema::{DataType, Field};
 use saki_base::civil::MICROS_PER_DAY;
 use saki_base::{DataType as Storage, Value};
-use saki_sql::{ScalarValue, SessionTime, SqlError};
+use saki_sql::{ScalarValue, SessionTime, SqlError, enumeration};
 
 use super::{EPOCH_DAYS, EPOCH_MICROS, Format, JSONB_VERSION, arrow_type, numeric};
 use crate::failure::{Failure, Result};
@@ -27,6 +27,8 @@ pub fn value(data_type: &DataType, format: Format, bytes: Option<&[u8]>, time: &
                 .map_err(|_| Failure::new("22021", "a parameter is not text in the encoding UTF8"))?;
             of_text(data_type, text, time)
         }
+        // A label is sent as its text.
+        Format::Binary if enumeration(data_type).is_some() => value(data_type, Format::Text, Some(bytes), time),
         Format::Binary if matches!(data_type, DataType::LargeBinary | DataType::LargeUtf8) => {
             let text = match (data_type, bytes) {
                 (DataType::LargeUtf8, [JSONB_VERSION, text @ ..]) => text,
@@ -67,6 +69,16 @@ fn storage(data_type: &DataType) -> Option<Storage> {
 
 fn of_text(data_type: &DataType, text: &str, time: &SessionTime) -> Result<ScalarValue> {
     let invalid = |why: &dyn std::fmt::Display| Failure::new("22P02", format!("{text:?}: {why}"));
+    if let Some(of) = enumeration(data_type) {
+        let number = Value::parse(Storage::Enum(of), text).map_err(|error| Failure::from(SqlError::from(error)))?;
+        let ScalarValue::TimestampSecond(_, zone) =
+            ScalarValue::try_from(data_type).map_err(|error| invalid(&error))?
+        else {
+            return Err(invalid(&"no label"));
+        };
+        let number = if let Value::Int8(number) = number { Some(number) } else { None };
+        return Ok(ScalarValue::TimestampSecond(number, zone));
+    }
     if let Some(storage) = storage(data_type) {
         return match storage {
             Storage::Date | Storage::Timestamp | Storage::Timestamptz | Storage::Time | Storage::Interval => {

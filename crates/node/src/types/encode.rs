@@ -8,7 +8,7 @@ use arrow::compute::cast;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
-    IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
+    IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType, TimestampSecondType,
 };
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, LargeBinaryArray, LargeStringArray, ListArray,
@@ -17,8 +17,8 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Fields};
 use bytes::{BufMut, BytesMut};
 use pgwire::api::Type;
-use saki_base::{DataType as Storage, Interval, ValueRef, display};
-use saki_sql::State;
+use saki_base::{DataType as Storage, Enumeration, Interval, ValueRef, display};
+use saki_sql::{State, enumeration};
 
 use super::moments::{interval, put_interval, since_epoch_days, since_epoch_micros};
 use super::sized::sized;
@@ -61,6 +61,7 @@ enum Values {
     Timestamp(PrimitiveArray<TimestampMicrosecondType>),
     Timestamptz(PrimitiveArray<TimestampMicrosecondType>),
     Interval(PrimitiveArray<IntervalMonthDayNanoType>),
+    Label(PrimitiveArray<TimestampSecondType>, Enumeration),
     List(ListArray, Box<Column>, u32),
     /// Columns of rows within a column, with the numbers of their types.
     Record(Vec<(Column, u32)>),
@@ -110,6 +111,7 @@ impl Column {
             _ => cast(array, &target).map_err(unsendable)?,
         };
         let values = match &target {
+            labels if let Some(of) = enumeration(labels) => Values::Label(array.as_primitive().clone(), of),
             DataType::Boolean => Values::Bool(array.as_boolean().clone()),
             DataType::Int16 => Values::Int2(array.as_primitive().clone()),
             DataType::Int32 => Values::Int4(array.as_primitive().clone()),
@@ -180,6 +182,7 @@ impl Column {
             Values::Decimal256(array, scale) => {
                 numeric::encode(&numeric::decimal_text(&array.value(row).to_string(), *scale), out);
             }
+            Values::Label(array, of) => out.put_slice(of.label(array.value(row)).unwrap_or_default().as_bytes()),
             Values::Text(array) => out.put_slice(array.value(row).as_bytes()),
             Values::Json(array) => out.put_slice(array.value(row)),
             Values::Jsonb(array) => {
@@ -265,6 +268,7 @@ impl Column {
             Values::Decimal256(array, scale) => {
                 out.write_str(&numeric::decimal_text(&array.value(row).to_string(), *scale))
             }
+            Values::Label(array, of) => out.write_str(of.label(array.value(row)).unwrap_or_default()),
             Values::Text(array) => out.write_str(array.value(row)),
             Values::Json(array) => {
                 out.put_slice(array.value(row));

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
 use pgwire::api::Type;
-use saki_sql::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE};
+use saki_sql::{PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, enumeration};
 
 pub use sized::sized;
 
@@ -132,6 +132,7 @@ pub(crate) const JSONB_VERSION: u8 = 1;
 /// The Arrow type in which values of a type are written: one per SQL type.
 pub fn canonical(data_type: &DataType) -> DataType {
     match data_type {
+        labels if enumeration(labels).is_some() => labels.clone(),
         DataType::Int8 | DataType::UInt8 => DataType::Int16,
         DataType::UInt16 => DataType::Int32,
         DataType::UInt32 => DataType::Int64,
@@ -179,7 +180,16 @@ pub fn canonical(data_type: &DataType) -> DataType {
 
 /// The type of which values of `data_type` are sent.
 pub fn wire_type(data_type: &DataType) -> WireType {
-    let (postgres, size) = match canonical(data_type) {
+    let canonical = canonical(data_type);
+    if let Some(of) = enumeration(&canonical) {
+        return WireType { oid: of.oid(), size: 4, modifier: -1, column: (0, 0) };
+    }
+    if let DataType::List(field) = &canonical
+        && let Some(of) = enumeration(innermost(field.data_type()))
+    {
+        return WireType { oid: of.array(), size: -1, modifier: -1, column: (0, 0) };
+    }
+    let (postgres, size) = match canonical {
         DataType::Struct(_) => (Type::RECORD, -1),
         DataType::Boolean => (Type::BOOL, 1),
         DataType::Int16 => (Type::INT2, 2),

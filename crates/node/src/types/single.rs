@@ -29,6 +29,10 @@ pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, style: &S
             Some(state) => styled_single(value, data_type, state, out),
             None => drop(write!(out, "{}", display(value, data_type))),
         },
+        (Format::Binary, value) if matches!(data_type, Storage::Enum(_)) => {
+            // Writing to a buffer in memory cannot fail.
+            let _ = write!(out, "{}", display(value, data_type));
+        }
         (Format::Binary, value) => binary(value, data_type, out),
     });
 }

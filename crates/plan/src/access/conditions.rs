@@ -27,9 +27,12 @@ pub fn of_parameter(column: usize, data_type: DataType, number: usize, values: &
             scalar::integral_value(data_type, scalar::exact_number(literal)?.unscaled)?
         }
         DataType::Text | DataType::Varchar(_) => scalar::value_of(literal, data_type)?,
-        DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Uuid => {
-            scalar::value_of(literal, data_type)?
-        }
+        DataType::Date
+        | DataType::Timestamp
+        | DataType::Timestamptz
+        | DataType::Time
+        | DataType::Uuid
+        | DataType::Enum(_) => scalar::value_of(literal, data_type)?,
         _ => return None,
     };
     Some(ColumnTest { column, test: Test::Compare(CompareOp::Equal, value), parameter: Some(number) })

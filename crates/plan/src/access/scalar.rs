@@ -20,6 +20,7 @@ pub fn value_of(literal: &ScalarValue, column: DataType) -> Option<Value> {
         (text, DataType::Text | DataType::Varchar(_) | DataType::Char(_)) => {
             Value::Text(text.try_as_str()??.to_owned())
         }
+        (ScalarValue::TimestampSecond(Some(v), Some(_)), DataType::Enum(_)) => Value::Int8(*v),
         (ScalarValue::LargeUtf8(Some(v)), DataType::Jsonb) => Value::Text(v.clone()),
         (
             ScalarValue::Binary(Some(v)) | ScalarValue::BinaryView(Some(v)) | ScalarValue::LargeBinary(Some(v)),

@@ -358,6 +358,8 @@ pub fn native_value(literal: &ScalarValue) -> Option<Value> {
         ScalarValue::Binary(Some(value)) | ScalarValue::BinaryView(Some(value)) => Value::Bytea(value.clone()),
         ScalarValue::Date32(Some(value)) => Value::Date(*value),
         ScalarValue::TimestampMicrosecond(Some(value), None) => Value::Timestamp(*value),
+        // The number of a label: as one, labels are held.
+        ScalarValue::TimestampSecond(Some(value), Some(_)) => Value::Int8(*value),
         ScalarValue::TimestampMicrosecond(Some(value), Some(_)) => Value::Timestamptz(*value),
         ScalarValue::Time64Microsecond(Some(value)) => Value::Time(*value),
         ScalarValue::FixedSizeBinary(16, Some(value)) => Value::Uuid(value.as_slice().try_into().ok()?),

@@ -28,6 +28,10 @@ impl TypePlanner for TypeNames {
             return Ok(Some(Arc::new(Field::new("", TIME, true))));
         }
         let ast::DataType::Custom(name, _) = sql_type else { return Ok(None) };
+        if let Some(of) = saki_statement::types::enumeration(name) {
+            let labels = saki_exec::arrow_type(saki_base::DataType::Enum(of));
+            return Ok(Some(Arc::new(Field::new("", labels, true))));
+        }
         let Some(name) = system_name(name) else { return Ok(None) };
         let data_type = match name.as_str() {
             "date" => DataType::Date32,
@@ -48,7 +52,9 @@ impl TypePlanner for TypeNames {
 pub fn is_type(name: &ast::ObjectName) -> bool {
     let is_of_information =
         name.0.len() == 2 && name.0[0].as_ident().map(name_of).as_deref() == Some("information_schema");
-    is_of_information || system_name(name).is_some_and(|name| types::by_name(&name).is_some())
+    is_of_information
+        || saki_statement::types::enumeration(name).is_some()
+        || system_name(name).is_some_and(|name| types::by_name(&name).is_some())
 }
 
 #[cfg(test)]

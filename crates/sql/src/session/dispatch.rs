@@ -141,6 +141,13 @@ impl Session {
             Sql::Drop { object_type: ast::ObjectType::Index, if_exists, names, cascade, purge: true, .. } => {
                 ddl::drop_index_concurrently(cx, if_exists, cascade, &names).await
             }
+            Sql::CreateType { name, representation } => {
+                ddl::create_type(cx, &name, representation.as_ref(), &self.type_path()).await
+            }
+            Sql::AlterType(alter) => ddl::alter_type(cx, &alter.name, &alter.operation, &self.type_path()).await,
+            Sql::Drop { object_type: ast::ObjectType::Type, if_exists, names, cascade, .. } => {
+                ddl::drop_types(cx, &names, if_exists, cascade, &self.type_path()).await
+            }
             Sql::Drop { object_type, if_exists, names, cascade, .. } => {
                 ddl::drop_objects(cx, object_type, if_exists, cascade, &names).await
             }
@@ -190,7 +197,7 @@ pub(super) fn changing_command(statement: &ast::Statement) -> Option<String> {
         Sql::CreateIndex(_) => Some("CREATE INDEX".to_owned()),
         Sql::CreateView(_) => Some("CREATE VIEW".to_owned()),
         Sql::CreateSequence { .. } | Sql::CreateSchema { .. } | Sql::AlterTable(_) | Sql::AlterIndex { .. } => words(2),
-        Sql::Drop { .. } => words(2),
+        Sql::Drop { .. } | Sql::CreateType { .. } | Sql::AlterType(_) => words(2),
         Sql::Call(call) => match AccessStatement::of(call) {
             Ok(Some(statement)) if !statement.is_of_session() => Some(statement.tag().to_owned()),
             _ => None,

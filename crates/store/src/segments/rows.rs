@@ -100,7 +100,7 @@ impl ColumnValues {
             DataType::Bool => Self::Bool(BooleanBufferBuilder::new(BATCH_ROWS), nulls),
             DataType::Int2 => Self::Int2(Vec::new(), nulls),
             DataType::Int4 | DataType::Date => Self::Int4(Vec::new(), nulls),
-            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time => {
+            DataType::Int8 | DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Enum(_) => {
                 Self::Int8(Vec::new(), nulls)
             }
             DataType::Interval => Self::Interval(Vec::new(), nulls),

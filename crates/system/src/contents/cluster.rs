@@ -14,7 +14,11 @@ const BTREE_FAMILY: i64 = 1976;
 
 pub fn fill(source: &Source<'_>, name: &str, rows: &mut Rows) {
     match name {
-        "pg_type" => type_rows(rows),
+        "pg_type" => {
+            type_rows(rows);
+            enumeration_rows(source, rows);
+        }
+        "pg_enum" => label_rows(source, rows),
         "pg_proc" => procedure_rows(rows),
         "pg_database" => database(source, rows),
         "pg_settings" => settings(source, rows),
@@ -101,6 +105,57 @@ fn type_rows(rows: &mut Rows) {
             ("typtypmod", (-1_i64).into()),
             ("typcollation", row.collation.into()),
         ]);
+    }
+}
+
+/// The enumerations of the database, and the types of their arrays.
+fn enumeration_rows(source: &Source<'_>, rows: &mut Rows) {
+    for of in &source.objects.enum_types {
+        let (oid, array) = (i64::from(of.oid()), i64::from(of.oid()) + 1);
+        let namespace = source.objects.namespace(&of.schema).map_or(0, |namespace| namespace.oid);
+        for is_array in [false, true] {
+            let kind = if is_array { "array" } else { "enum" };
+            let names = ["in", "out", "recv", "send"].map(|end| format!("{kind}_{end}"));
+            let [input, output, receive, send] = names.map(|name| procedure_oid(&name));
+            let name = if is_array { format!("_{}", of.bare_name()) } else { of.bare_name().to_owned() };
+            rows.push([
+                ("oid", if is_array { array } else { oid }.into()),
+                ("typname", name.into()),
+                ("typnamespace", namespace.into()),
+                ("typowner", i64::from(of.owner.0).into()),
+                ("typlen", if is_array { -1_i64 } else { 4 }.into()),
+                ("typbyval", (!is_array).into()),
+                ("typtype", if is_array { "b" } else { "e" }.into()),
+                ("typcategory", if is_array { "A" } else { "E" }.into()),
+                ("typispreferred", false.into()),
+                ("typisdefined", true.into()),
+                ("typdelim", ",".into()),
+                ("typelem", if is_array { oid } else { 0 }.into()),
+                ("typarray", if is_array { 0 } else { array }.into()),
+                ("typinput", input.into()),
+                ("typoutput", output.into()),
+                ("typreceive", receive.into()),
+                ("typsend", send.into()),
+                ("typalign", "i".into()),
+                ("typstorage", if is_array { "x" } else { "p" }.into()),
+                ("typtypmod", (-1_i64).into()),
+                ("typcollation", 0_i64.into()),
+            ]);
+        }
+    }
+}
+
+/// Their labels.
+fn label_rows(source: &Source<'_>, rows: &mut Rows) {
+    for of in &source.objects.enum_types {
+        for ((label, _), order) in of.labels.iter().zip(1_i64..) {
+            rows.push([
+                ("oid", (i64::from(of.oid()) * 1024 + order).into()),
+                ("enumtypid", i64::from(of.oid()).into()),
+                ("enumsortorder", (order as f64).into()),
+                ("enumlabel", label.clone().into()),
+            ]);
+        }
     }
 }
 

@@ -89,6 +89,10 @@ impl<'s> View<'s> {
     fn columns(&self, relation: &Relation, rows: &mut Rows) {
         for (position, column) in relation.columns.iter().enumerate() {
             let measures = Measures::of(column);
+            let mut all = self.source.objects.enum_types.iter();
+            let enumeration = all.find(|of| i64::from(of.oid()) == column.type_oid);
+            let own = enumeration.map(|of| of.bare_name());
+            let udt_name = types::by_oid(column.type_oid).map(|row| row.name).or(own);
             let generation = column.extras.identity.map(|kind| if kind == 'a' { "ALWAYS" } else { "BY DEFAULT" });
             let sequence = generation.and_then(|_| self.source.objects.sequence_of(relation.oid, position));
             let of_identity =
@@ -109,8 +113,8 @@ impl<'s> View<'s> {
                 ("numeric_scale", measures.scale.into()),
                 ("datetime_precision", measures.fraction_digits.into()),
                 ("udt_catalog", self.catalog.into()),
-                ("udt_schema", "pg_catalog".into()),
-                ("udt_name", types::by_oid(column.type_oid).map(|row| row.name).into()),
+                ("udt_schema", enumeration.map_or("pg_catalog", |of| of.schema.as_str()).into()),
+                ("udt_name", udt_name.into()),
                 ("dtd_identifier", (position + 1).to_string().into()),
                 ("is_self_referencing", "NO".into()),
                 ("is_identity", yes_or_no(generation.is_some())),
@@ -283,6 +287,7 @@ impl<'s> View<'s> {
 fn data_type(oid: i64) -> String {
     match types::by_oid(oid) {
         Some(row) if row.category == "A" => "ARRAY".to_owned(),
+        None => "USER-DEFINED".to_owned(),
         _ => types::format_type(oid, None),
     }
 }

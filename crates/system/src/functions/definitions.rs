@@ -73,7 +73,12 @@ fn nothing(_: &SystemCatalog, _: &Arguments<'_>) -> Result<ScalarValue> {
     Ok(text(None))
 }
 
-fn format_type(_: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
+fn format_type(system: &SystemCatalog, args: &Arguments<'_>) -> Result<ScalarValue> {
+    if let Some(oid) = args.integer(0).filter(|oid| types::by_oid(*oid).is_none())
+        && let Some(name) = system.objects().enumeration(oid)
+    {
+        return Ok(text(Some(name)));
+    }
     Ok(text(args.integer(0).map(|oid| types::format_type(oid, args.integer(1)))))
 }
 

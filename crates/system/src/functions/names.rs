@@ -117,7 +117,11 @@ fn lookup(system: &SystemCatalog, objects: &Objects, kind: &str, name: &str) -> 
             let schema = parts.len().checked_sub(2).and_then(|at| parts.get(at));
             objects.find(schema.map(String::as_str), last).map(|relation| relation.oid)
         }
-        "regtype" => types::named(name).map(|row| row.oid),
+        "regtype" => types::named(name).map(|row| row.oid).or_else(|| {
+            let schema = parts.len().checked_sub(2).and_then(|at| parts.get(at)).map_or(saki_catalog::PUBLIC, |s| s);
+            let mut all = objects.enum_types.iter();
+            all.find(|of| of.schema == schema && of.bare_name() == last).map(|of| of.oid().into())
+        }),
         "regnamespace" => objects.namespace(last).map(|namespace| namespace.oid),
         "regrole" => system.with_catalog(|catalog| catalog.role_named(last).map(|role| role.id.0.into())),
         "regproc" | "regprocedure" => {
@@ -132,7 +136,7 @@ fn lookup(system: &SystemCatalog, objects: &Objects, kind: &str, name: &str) -> 
 fn name_of(system: &SystemCatalog, objects: &Objects, kind: &str, oid: i64) -> Option<String> {
     match kind {
         "regclass" => objects.relation(oid).map(|relation| relation.visible_name()),
-        "regtype" => types::by_oid(oid).map(|_| types::format_type(oid, None)),
+        "regtype" => types::by_oid(oid).map(|_| types::format_type(oid, None)).or_else(|| objects.enumeration(oid)),
         "regnamespace" => {
             objects.namespaces.iter().find(|namespace| namespace.oid == oid).map(|n| describe::quote_ident(&n.name))
         }

@@ -7,7 +7,7 @@ pub mod source;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use saki_catalog::{Catalog, Deferral, Sequence, Table, View};
+use saki_catalog::{Catalog, Deferral, EnumType, Sequence, Table, View};
 
 use self::parts::{Parts, of};
 use self::source::{ColumnExtras, IndexKeys, OwnedSequence};
@@ -122,6 +122,7 @@ pub struct Objects {
     pub namespaces: Vec<Namespace>,
     pub relations: Vec<Relation>,
     pub constraints: Vec<Constraint>,
+    pub enum_types: Vec<Arc<EnumType>>,
     /// Schemas in which names are looked for that say none, behind `pg_catalog`, if that is not among them.
     path: Vec<String>,
     by_oid: HashMap<i64, usize>,
@@ -144,6 +145,7 @@ impl Objects {
             let (oid, name) = (relation_oid(schema.id.0), schema.name.clone());
             objects.namespaces.push(Namespace { oid, name, comment: schema.comment.clone() });
         }
+        objects.enum_types = catalog.enum_types().map(Arc::clone).collect();
         for definition in definition::all() {
             objects.add(system(definition));
         }
@@ -191,6 +193,12 @@ impl Objects {
 
     pub fn namespace(&self, name: &str) -> Option<&Namespace> {
         self.namespaces.iter().find(|namespace| namespace.name == name)
+    }
+
+    /// How SQL spells an enumeration's type, or that of its arrays.
+    pub fn enumeration(&self, oid: i64) -> Option<String> {
+        let of = |from: i64| self.enum_types.iter().find(|of| i64::from(of.oid()) == from).map(|of| of.state().name());
+        of(oid).map(str::to_owned).or_else(|| of(oid - 1).map(|name| format!("{name}[]")))
     }
 
     pub fn constraint(&self, oid: i64) -> Option<&Constraint> {

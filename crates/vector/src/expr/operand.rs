@@ -115,7 +115,7 @@ pub(crate) fn constant(value: &Value, data_type: &DataType, rows: usize) -> Resu
 pub(crate) fn nulls(data_type: &DataType, rows: usize) -> ArrayRef {
     new_null_array(
         match data_type {
-            DataType::Decimal128(..) => &DataType::Int64,
+            DataType::Decimal128(..) | DataType::Timestamp(TimeUnit::Second, _) => &DataType::Int64,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::LargeBinary => &DataType::Utf8View,
             DataType::Binary => &DataType::BinaryView,
             other => other,

@@ -4,6 +4,8 @@
 //! Whoever plans or carries out a statement afterwards finds all names complete, so that it means the same wherever it
 //! is kept. Names that WITH defines, system relations and files that the session gave names to stay as they are.
 
+mod types;
+
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
@@ -19,6 +21,8 @@ use saki_parameters::{self as path, OWN_TEMPORARY};
 use saki_postgres::statement::walk::walk_mut;
 use saki_postgres::statement::{CONSTRAINT, name_of, position_of};
 use saki_system::is_system_relation;
+
+pub use self::types::{find_type, resolve_types, spell_types};
 
 /// Where names are looked for.
 pub struct Scope<'c> {
@@ -285,7 +289,10 @@ impl Names<'_, '_> {
                 alter.operations.iter_mut().try_for_each(|operation| self.alteration(operation))
             }
             Sql::AlterIndex { name, .. } => self.existing(name),
-            Sql::Drop { object_type: ObjectType::Schema | ObjectType::Role | ObjectType::User, .. } => Ok(()),
+            Sql::Drop {
+                object_type: ObjectType::Schema | ObjectType::Role | ObjectType::User | ObjectType::Type,
+                ..
+            } => Ok(()),
             Sql::Drop { names, .. } => {
                 names.iter_mut().for_each(|name| self.maybe(name));
                 Ok(())

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercionRewriter;
 
 use super::blanks::{CharColumn, blanks_of, trim};
-use super::{intervals, sets};
+use super::{intervals, labels, sets};
 use crate::dialect::operators::{Planned, field, operator};
 use crate::dialect::types::{
     Together, called, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special,
@@ -66,6 +66,7 @@ impl TreeNodeRewriter for Types<'_> {
             Expr::Between(between) => Transformed::yes(self.between(between)?),
             Expr::InList(list) => Transformed::yes(self.in_list(list)?),
             Expr::InSubquery(within) => Transformed::yes(self.in_subquery(within)?),
+            Expr::Cast(cast) => labels::cast(cast, self.schema)?,
             Expr::Case(case) => self.coerced(self.case(case)?)?,
             Expr::ScalarFunction(call) => self.function(call)?,
             Expr::AggregateFunction(mut call) => {

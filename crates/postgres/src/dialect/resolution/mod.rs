@@ -7,6 +7,7 @@
 mod blanks;
 mod expressions;
 mod intervals;
+mod labels;
 mod later;
 mod order;
 mod sets;

@@ -8,6 +8,7 @@ use saki_system::types::{
 
 /// Types that stand for any, and those of arrays.
 const ANY: [i64; 5] = [2276, 2283, 2776, 5077, 5079];
+const ANY_ENUM: i64 = 3500;
 const ANY_ARRAY: [i64; 2] = [2277, 5078];
 const STRINGS: &str = "S";
 
@@ -55,7 +56,8 @@ fn parameters(row: &ProcedureRow, count: usize) -> Option<Vec<i64>> {
 }
 
 fn is_taken(from: i64, to: i64) -> bool {
-    from == UNKNOWN
+    from == UNKNOWN && to != ANY_ENUM
+        || to == ANY_ENUM && by_oid(from).is_none()
         || ANY.contains(&to)
         || ANY_ARRAY.contains(&to) && by_oid(from).is_some_and(|row| row.category == "A")
         || is_implicit(from, to)

@@ -1,8 +1,8 @@
 //! The type that expressions of different types have together: PostgreSQL's rules for operators (chapter 10.2) and for
 //! UNION, CASE and what is like them (chapter 10.5).
 
-use arrow_schema::DataType as Arrow;
-use saki_base::DataType;
+use arrow_schema::{DataType as Arrow, TimeUnit};
+use saki_base::{DataType, Enumeration};
 
 use crate::types::stored_as;
 use saki_catalog::SqlError;
@@ -21,6 +21,7 @@ enum Category {
     Uuid,
     Json,
     Jsonb,
+    Enumeration(Enumeration),
 }
 
 /// What becomes of operands.
@@ -58,6 +59,7 @@ fn category(data_type: &Arrow) -> Option<Category> {
         DataType::Uuid => Category::Uuid,
         DataType::Json => Category::Json,
         DataType::Jsonb => Category::Jsonb,
+        DataType::Enum(of) => Category::Enumeration(of),
     })
 }
 
@@ -75,7 +77,7 @@ fn rank(data_type: &Arrow) -> u8 {
 }
 
 fn has_zone(data_type: &Arrow) -> bool {
-    matches!(data_type, Arrow::Timestamp(_, Some(_)))
+    matches!(data_type, Arrow::Timestamp(TimeUnit::Microsecond, Some(_)))
 }
 
 /// Operands of a comparison. A float beside any other number is compared as a double.

@@ -242,7 +242,7 @@ fn stored(data_type: &Arrow) -> Option<DataType> {
         Arrow::FixedSizeBinary(16) => DataType::Uuid,
         Arrow::LargeBinary => DataType::Json,
         Arrow::LargeUtf8 => DataType::Jsonb,
-        _ => return None,
+        other => DataType::Enum(saki_exec::enumeration(other)?),
     })
 }
 

@@ -1,0 +1,242 @@
+//! Enumerations of a catalog (`CREATE TYPE … AS ENUM`), and the columns that are of one.
+//!
+//! A column's type says which enumeration it is; what its labels are is the catalog's to say. Whoever reads a table finds
+//! both: a table that is put here, or whose enumeration changes, gets its columns' types in the state of this catalog.
+
+use std::sync::Arc;
+
+use saki_base::enumeration::{Labels, STEP};
+use saki_base::{DataType, Enumeration, TableId};
+use serde::{Deserialize, Serialize};
+
+use super::{Catalog, RoleId, Table, View, bare};
+use crate::PUBLIC;
+use crate::error::{Result, SqlError};
+
+/// The number for clients of what has the first number of a catalog, and how many numbers each has for itself.
+const FIRST_OID: u32 = 16384;
+const OIDS_PER_ID: u32 = 8;
+
+/// A type whose values are labels.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct EnumType {
+    pub id: TableId,
+    /// As [`Table::name`]; names of types are apart from those of relations.
+    pub name: String,
+    pub schema: String,
+    pub owner: RoleId,
+    /// Labels and the numbers that stand for them in rows, by these.
+    pub labels: Vec<(String, i64)>,
+}
+
+/// Where a label goes among others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    Last,
+    Before(String),
+    After(String),
+}
+
+impl EnumType {
+    /// The name within its schema.
+    pub fn bare_name(&self) -> &str {
+        bare(&self.schema, &self.name)
+    }
+
+    /// The number of the type for clients.
+    pub fn oid(&self) -> u32 {
+        FIRST_OID.saturating_add(self.id.0.saturating_mul(OIDS_PER_ID))
+    }
+
+    /// Labels as they are declared, evenly apart.
+    pub fn numbered(labels: Vec<String>) -> Vec<(String, i64)> {
+        labels.into_iter().zip(1..).map(|(label, at)| (label, at * STEP)).collect()
+    }
+
+    /// The type as columns have it.
+    pub fn state(&self) -> Enumeration {
+        let quote = |part: &str| match part.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_') {
+            true => part.to_owned(),
+            false => format!("\"{}\"", part.replace('"', "\"\"")),
+        };
+        let name = match self.schema == PUBLIC {
+            true => quote(&self.name),
+            false => format!("{}.{}", quote(&self.schema), quote(self.bare_name())),
+        };
+        Enumeration::new(Labels {
+            id: self.id.0,
+            oid: self.oid(),
+            array: self.oid().saturating_add(1),
+            name,
+            labels: self.labels.clone(),
+        })
+    }
+
+    fn place_of(&self, label: &str) -> Result<usize> {
+        self.labels
+            .iter()
+            .position(|(known, _)| known == label)
+            .ok_or_else(|| SqlError::invalid(format!("\"{label}\" is not an existing enum label")).code("22023"))
+    }
+
+    /// Adds a label.
+    ///
+    /// # Errors
+    /// 42710 if it is there, 22023 if there is none at the place, 54000 if there is no room between two.
+    pub fn add(&mut self, label: &str, place: &Place) -> Result<()> {
+        if self.labels.iter().any(|(known, _)| known == label) {
+            return Err(SqlError::invalid(format!("enum label \"{label}\" already exists")).code("42710"));
+        }
+        let at = match place {
+            Place::Last => self.labels.len(),
+            Place::Before(other) => self.place_of(other)?,
+            Place::After(other) => self.place_of(other)? + 1,
+        };
+        let before = at.checked_sub(1).map(|before| self.labels[before].1);
+        let number = match (before, self.labels.get(at).map(|(_, number)| *number)) {
+            (None, None) => Some(STEP),
+            (Some(before), None) => before.checked_add(STEP),
+            (None, Some(after)) => after.checked_sub(STEP),
+            (Some(before), Some(after)) => Some(before + (after - before) / 2).filter(|number| *number != before),
+        };
+        let Some(number) = number else {
+            let message = format!("there is no room for enum label \"{label}\" at this place");
+            return Err(SqlError::invalid(message)
+                .code("54000")
+                .hint("Make a new type, and ALTER COLUMN … TYPE … USING the label's text."));
+        };
+        self.labels.insert(at, (label.to_owned(), number));
+        Ok(())
+    }
+
+    /// Calls a label otherwise.
+    ///
+    /// # Errors
+    /// 22023 if there is none of that name, 42710 if the new name is another's.
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<()> {
+        let at = self.place_of(from)?;
+        if self.labels.iter().any(|(known, _)| known == to) {
+            return Err(SqlError::invalid(format!("enum label \"{to}\" already exists")).code("42710"));
+        }
+        to.clone_into(&mut self.labels[at].0);
+        Ok(())
+    }
+}
+
+impl Catalog {
+    pub fn enum_types(&self) -> impl Iterator<Item = &Arc<EnumType>> {
+        self.enum_types.values()
+    }
+
+    /// The enumeration of a name as [`EnumType::name`].
+    pub fn enum_type(&self, name: &str) -> Option<&Arc<EnumType>> {
+        self.enum_types.get(name)
+    }
+
+    /// The enumeration that a column's type names.
+    pub fn enum_type_of(&self, id: TableId) -> Option<&Arc<EnumType>> {
+        self.enum_types.values().find(|of| of.id == id)
+    }
+
+    pub fn put_enum_type(&mut self, of: EnumType) {
+        self.put_shared_enum_type(Arc::new(of));
+    }
+
+    pub(super) fn put_shared_enum_type(&mut self, of: Arc<EnumType>) {
+        let state = of.state();
+        self.enum_types.insert(of.name.clone(), of);
+        let is_other = |found: DataType| matches!(found, DataType::Enum(of) if of == state && !of.is_same_state(state));
+        let has = |table: &Table| table.columns.iter().any(|column| is_other(column.data_type));
+        let tables: Vec<_> = self.tables.values().filter(|table| has(table)).map(Arc::clone).collect();
+        tables.into_iter().for_each(|table| self.put_table(table));
+        let has = |view: &View| view.columns.iter().filter_map(|column| column.data_type).any(is_other);
+        let views: Vec<_> = self.views.values().filter(|view| has(view)).map(Arc::clone).collect();
+        views.into_iter().for_each(|view| self.put_shared_view(view));
+    }
+
+    pub fn remove_enum_type(&mut self, name: &str) -> Option<Arc<EnumType>> {
+        self.enum_types.remove(name)
+    }
+
+    /// A column's type in the state of this catalog; `None`: it is so already.
+    fn stale(&self, data_type: DataType) -> Option<DataType> {
+        let DataType::Enum(of) = data_type else { return None };
+        let state = self.enum_type_of(TableId(of.id()))?.state();
+        (!state.is_same_state(of)).then_some(DataType::Enum(state))
+    }
+
+    /// A table whose columns' types are in the state of this catalog.
+    pub(super) fn bound(&self, table: Arc<Table>) -> Arc<Table> {
+        if table.columns.iter().all(|column| self.stale(column.data_type).is_none()) {
+            return table;
+        }
+        let mut table = Arc::unwrap_or_clone(table);
+        for column in &mut table.columns {
+            column.data_type = self.stale(column.data_type).unwrap_or(column.data_type);
+        }
+        Arc::new(table)
+    }
+
+    /// The same of a view.
+    pub(super) fn bound_view(&self, view: Arc<View>) -> Arc<View> {
+        if view.columns.iter().filter_map(|column| column.data_type).all(|of| self.stale(of).is_none()) {
+            return view;
+        }
+        let mut view = Arc::unwrap_or_clone(view);
+        for data_type in view.columns.iter_mut().filter_map(|column| column.data_type.as_mut()) {
+            *data_type = self.stale(*data_type).unwrap_or(*data_type);
+        }
+        Arc::new(view)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::{column, table};
+
+    fn mood(labels: &[&str]) -> EnumType {
+        let labels = EnumType::numbered(labels.iter().map(|label| (*label).to_owned()).collect());
+        EnumType { id: TableId(3), name: "mood".into(), schema: PUBLIC.into(), owner: RoleId::OWNER, labels }
+    }
+
+    fn names(of: &EnumType) -> Vec<&str> {
+        of.labels.iter().map(|(label, _)| label.as_str()).collect()
+    }
+
+    #[test]
+    fn labels_come_between_others_until_there_is_no_room() {
+        let mut mood = mood(&["sad", "happy"]);
+        mood.add("ok", &Place::Before("happy".into())).unwrap();
+        mood.add("awful", &Place::Before("sad".into())).unwrap();
+        mood.add("great", &Place::Last).unwrap();
+        assert_eq!(names(&mood), ["awful", "sad", "ok", "happy", "great"]);
+        assert!(mood.labels.is_sorted_by_key(|(_, number)| *number));
+        let refused = |done: Result<()>| done.unwrap_err().sqlstate().to_owned();
+        assert_eq!(refused(mood.add("ok", &Place::Last)), "42710");
+        assert_eq!(refused(mood.add("x", &Place::After("y".into()))), "22023");
+        assert_eq!(refused(mood.rename("ok", "sad")), "42710");
+        let many = (0..40).find_map(|n| mood.add(&format!("n{n}"), &Place::After("sad".into())).err());
+        assert_eq!(many.unwrap().sqlstate(), "54000");
+        assert!(mood.labels.is_sorted_by_key(|(_, number)| *number) && mood.labels.len() > 20);
+    }
+
+    #[test]
+    fn columns_have_the_labels_that_the_catalog_has_now() {
+        let mut catalog = Catalog::default();
+        catalog.put_enum_type(mood(&["sad"]));
+        let of = DataType::Enum(mood(&["sad"]).state());
+        catalog.put(table("t", vec![column("m", of, true)], Vec::new()));
+        let label = |catalog: &Catalog| match catalog.get("t").unwrap().columns[0].data_type {
+            DataType::Enum(of) => of.label(STEP),
+            _ => None,
+        };
+        let before = catalog.clone();
+        let mut renamed = mood(&["sad"]);
+        renamed.rename("sad", "blue").unwrap();
+        catalog.put_enum_type(renamed);
+        assert_eq!((label(&before), label(&catalog)), (Some("sad"), Some("blue")));
+        let again = Catalog::from_documents(catalog.documents().unwrap()).unwrap();
+        assert_eq!(label(&again), Some("blue"));
+    }
+}
