@@ -44,7 +44,7 @@ pub async fn plan(view: &View, planner: &PlannerState, catalog: &Catalog) -> Res
     };
     let mut query = ast::Statement::Query(parse_query(&view.sql)?);
     if catalog.enum_types().next().is_some() {
-        resolve_types(&mut query, catalog, &[])?;
+        let _ = resolve_types(&mut query, catalog, &[])?;
     }
     let plan = dialect::plan(&state, Statement::Statement(Box::new(query))).await?;
     let mut columns = Vec::with_capacity(view.columns.len());

@@ -47,8 +47,9 @@ pub fn storage_type(spelled: &ast::DataType) -> Result<DataType> {
     })
 }
 
-/// What names of enumerations begin with once it is known what they name; the number of its state follows.
-const ENUMERATION: &str = "enum ";
+/// What names of enumerations begin with once it is known what they name; the number of its state follows. The first
+/// character is none that texts have: Unicode keeps it for the inner use of programs.
+const ENUMERATION: &str = "\u{fdd0}enum ";
 
 /// The enumeration that a name means which is one of those.
 pub fn enumeration(name: &ast::ObjectName) -> Option<Enumeration> {
@@ -64,6 +65,14 @@ pub fn enumeration(name: &ast::ObjectName) -> Option<Enumeration> {
 /// catalogue to know the type.
 pub fn enumeration_name(of: Enumeration) -> ast::ObjectName {
     ast::ObjectName::from(vec![ast::Ident::with_quote('"', format!("{ENUMERATION}{}", of.number()))])
+}
+
+/// A type as statements that are carried out have it.
+pub fn spelled(data_type: DataType) -> String {
+    match data_type {
+        DataType::Enum(of) => enumeration_name(of).to_string(),
+        other => other.to_string(),
+    }
 }
 
 fn decimal(spelled: &ast::DataType, info: &ExactNumberInfo) -> Result<DataType> {

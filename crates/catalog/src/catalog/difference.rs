@@ -146,8 +146,9 @@ impl Difference {
         let tables = before(&self.tables).map(|table| table.id);
         let views = before(&self.views).map(|view| view.id);
         let sequences = before(&self.sequences).map(|sequence| sequence.id);
+        let types = before(&self.enum_types).map(|of| of.id);
         let schemas = before(&self.schemas).map(|schema| schema.id);
-        tables.chain(views).chain(sequences).chain(schemas).map(ObjectId::from)
+        tables.chain(views).chain(sequences).chain(types).chain(schemas).map(ObjectId::from)
     }
 
     /// Objects that the older catalog did not have: what they are, and their schema.
@@ -155,9 +156,11 @@ impl Difference {
         let tables = after(&self.tables).map(|table| (table.id.into(), ObjectKind::Table, &*table.schema));
         let views = after(&self.views).map(|view| (view.id.into(), ObjectKind::View, &*view.schema));
         let sequences = after(&self.sequences).map(|it| (it.id.into(), ObjectKind::Sequence, &*it.schema));
+        let types = after(&self.enum_types).map(|of| (of.id.into(), ObjectKind::Type, &*of.schema));
         let schemas = after(&self.schemas).map(|schema| (schema.id.into(), ObjectKind::Schema, ""));
         let known: HashSet<ObjectId> = self.objects_before().collect();
-        tables.chain(views).chain(sequences).chain(schemas).filter(|(id, ..)| !known.contains(id)).collect()
+        let all = tables.chain(views).chain(sequences).chain(types).chain(schemas);
+        all.filter(|(id, ..)| !known.contains(id)).collect()
     }
 
     pub fn is_empty(&self) -> bool {

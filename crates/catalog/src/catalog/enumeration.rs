@@ -9,7 +9,7 @@ use saki_base::enumeration::{Labels, STEP};
 use saki_base::{DataType, Enumeration, TableId};
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, RoleId, Table, View, bare};
+use super::{Catalog, Difference, Table, View, bare};
 use crate::PUBLIC;
 use crate::error::{Result, SqlError};
 
@@ -24,7 +24,6 @@ pub struct EnumType {
     /// As [`Table::name`]; names of types are apart from those of relations.
     pub name: String,
     pub schema: String,
-    pub owner: RoleId,
     /// Labels and the numbers that stand for them in rows, by these.
     pub labels: Vec<(String, i64)>,
 }
@@ -197,7 +196,7 @@ mod tests {
 
     fn mood(labels: &[&str]) -> EnumType {
         let labels = EnumType::numbered(labels.iter().map(|label| (*label).to_owned()).collect());
-        EnumType { id: TableId(3), name: "mood".into(), schema: PUBLIC.into(), owner: RoleId::OWNER, labels }
+        EnumType { id: TableId(3), name: "mood".into(), schema: PUBLIC.into(), labels }
     }
 
     fn names(of: &EnumType) -> Vec<&str> {

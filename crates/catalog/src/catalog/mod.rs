@@ -345,7 +345,8 @@ impl Catalog {
         let (id, lookups) = (TableId(object.0), &self.lookups);
         let ways = [&lookups.tables, &lookups.views, &lookups.sequences, &lookups.schemas];
         let fixed = [ObjectId::PUBLIC_SCHEMA, ObjectId::DATABASE];
-        fixed.contains(&object) || ways.into_iter().any(|names| under(names, id).next().is_some())
+        let is_found = || ways.into_iter().any(|names| under(names, id).next().is_some());
+        fixed.contains(&object) || is_found() || self.enum_type_of(id).is_some()
     }
 }
 

@@ -65,8 +65,9 @@ impl Catalog {
         let tables = self.tables().map(|t| (t.id.into(), ObjectKind::Table, &*t.schema, t.bare_name()));
         let views = self.views().map(|v| (v.id.into(), ObjectKind::View, &*v.schema, v.bare_name()));
         let sequences = self.sequences().map(|s| (s.id.into(), ObjectKind::Sequence, &*s.schema, s.bare_name()));
+        let types = self.enum_types().map(|of| (of.id.into(), ObjectKind::Type, &*of.schema, of.bare_name()));
         let schemas = self.schemas().map(|s| (s.id.into(), ObjectKind::Schema, "", &*s.name));
-        tables.chain(views).chain(sequences).chain(schemas).collect()
+        tables.chain(views).chain(sequences).chain(types).chain(schemas).collect()
     }
 
     /// What is new since `before` belongs to `role`, with what its default privileges grant; of what is gone, nothing

@@ -32,6 +32,10 @@ pub fn named(catalog: &Catalog, kind: ObjectKind, name: &ObjectName) -> Result<N
         ObjectKind::Schema => schema_named(catalog, &last()),
         // There is one, whatever clients call it.
         ObjectKind::Database => Ok(Named { id: ObjectId::DATABASE, kind, name: last() }),
+        ObjectKind::Type => {
+            let of = type_named(catalog, name)?.ok_or_else(|| undefined_type(name))?;
+            Ok(Named { id: of.id.into(), kind, name: of.name.clone() })
+        }
         _ => {
             let (name, position) = object_name(name)?;
             let (id, found) = catalog.relation_object(&name).ok_or_else(|| undefined(&name).at(position))?;
@@ -72,7 +76,7 @@ fn objects(catalog: &Catalog, objects: &Objects) -> Result<Vec<Named>> {
 /// What is built in is everybody's, and stays so: to say otherwise of it is refused, not passed over.
 fn without_privileges(what: &str) -> SqlError {
     SqlError::unsupported(format!("{what} are not supported"))
-        .hint("functions and types are built in, and every role may use them; grant on tables, columns, sequences, …")
+        .hint("every role may use functions and types; grant on tables, columns, sequences, …")
 }
 
 /// Grants or revokes on what there is.
@@ -276,7 +280,7 @@ pub fn set_owner(
     let name = bare_name(&object.name).to_owned();
     catalog.demand(who.current, &Demand { object: object.id, kind: object.kind, name, of: Demanded::Ownership })?;
     expect_member(catalog, who, to)?;
-    if matches!(object.kind, ObjectKind::Table | ObjectKind::View | ObjectKind::Sequence)
+    if matches!(object.kind, ObjectKind::Table | ObjectKind::View | ObjectKind::Sequence | ObjectKind::Type)
         && !catalog.is_superuser(who.current)
     {
         let schema = object.name.rsplit_once('.').map_or(saki_catalog::PUBLIC, |(schema, _)| schema).to_owned();

@@ -53,7 +53,8 @@ impl Connection {
         } else if self.statements.contains_key(name) {
             return Err(Failure::new("42P05", format!("prepared statement {name:?} already exists")));
         }
-        let declared: Vec<_> = stated.iter().map(|oid| arrow_type(*oid)).collect();
+        let declared = |oid: &u32| arrow_type(*oid).or_else(|| self.session.type_of_oid(*oid));
+        let declared: Vec<_> = stated.iter().map(declared).collect();
         let memory = Arc::clone(&self.shared.database.memory);
         if let Some(prepared) = self.session.prepare_fast(sql, &declared) {
             self.statements.insert(name.to_owned(), Arc::new(Statement::new(sql, prepared, stated, &memory)?));
@@ -88,13 +89,14 @@ impl Connection {
             return Err(Failure::new("08P01", message));
         }
         let given = formats::of_columns(&formats::read(codes)?, wanted)?;
-        let types = statement.prepared.parameters.iter().zip(given);
+        // Labels may have come since the statement was read.
+        let types = statement.prepared.parameters.iter().map(|of| self.session.current_type(of)).zip(given);
         let time = self.session.parameters().time();
         let sent = values.iter().flatten().map(<[u8]>::len).sum();
         let mut held = Portal::room_for(portal, sent, &self.shared.database.memory)?;
         let values = types
             .zip(values.iter())
-            .map(|((data_type, format), bytes)| decode::value(data_type, format, bytes, &time))
+            .map(|((data_type, format), bytes)| decode::value(&data_type, format, bytes, &time))
             .collect::<Result<Vec<ScalarValue>>>()?;
         Portal::grow_to(&mut held, &values)?;
         let formats = formats::read(results)?;

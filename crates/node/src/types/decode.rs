@@ -70,14 +70,8 @@ fn storage(data_type: &DataType) -> Option<Storage> {
 fn of_text(data_type: &DataType, text: &str, time: &SessionTime) -> Result<ScalarValue> {
     let invalid = |why: &dyn std::fmt::Display| Failure::new("22P02", format!("{text:?}: {why}"));
     if let Some(of) = enumeration(data_type) {
-        let number = Value::parse(Storage::Enum(of), text).map_err(|error| Failure::from(SqlError::from(error)))?;
-        let ScalarValue::TimestampSecond(_, zone) =
-            ScalarValue::try_from(data_type).map_err(|error| invalid(&error))?
-        else {
-            return Err(invalid(&"no label"));
-        };
-        let number = if let Value::Int8(number) = number { Some(number) } else { None };
-        return Ok(ScalarValue::TimestampSecond(number, zone));
+        let none = || Failure::new("22P02", format!("invalid input value for enum {}: \"{text}\"", of.name()));
+        return label(data_type, text).ok_or_else(none);
     }
     if let Some(storage) = storage(data_type) {
         return match storage {
@@ -153,10 +147,17 @@ fn scalar(value: Value) -> ScalarValue {
     }
 }
 
+/// A label of an enumeration, if it has this one.
+fn label(data_type: &DataType, text: &str) -> Option<ScalarValue> {
+    let (Some(of), DataType::Timestamp(_, zone)) = (enumeration(data_type), data_type) else { return None };
+    Some(ScalarValue::TimestampSecond(Some(of.value(text)?), zone.clone()))
+}
+
 fn of_binary(data_type: &DataType, bytes: &[u8]) -> Option<ScalarValue> {
     let i32_of = |bytes: &[u8]| Some(i32::from_be_bytes(bytes.try_into().ok()?));
     let i64_of = |bytes: &[u8]| Some(i64::from_be_bytes(bytes.try_into().ok()?));
     Some(match data_type {
+        labels if enumeration(labels).is_some() => label(labels, std::str::from_utf8(bytes).ok()?)?,
         DataType::Boolean => ScalarValue::Boolean(Some(match bytes {
             [byte] => *byte != 0,
             _ => return None,

@@ -22,6 +22,7 @@ use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_plan::QueryEnv;
 use saki_postgres::statement::{Overriding, object_name, parse_expression};
+use saki_postgres::types::spelled;
 use saki_store::Entry;
 
 /// Rows encoded at a time.
@@ -220,7 +221,7 @@ fn one_by_one(query: &mut Query, columns: &[usize], table: &Table) -> Result<()>
         };
         for cell in values.rows.iter_mut().filter_map(|row| row.content.get_mut(at)) {
             if !says_nothing(cell) {
-                *cell = parse_expression(&format!("CAST(({cell}) AS {data_type})"))?;
+                *cell = parse_expression(&format!("CAST(({cell}) AS {})", spelled(data_type)))?;
             }
         }
     }

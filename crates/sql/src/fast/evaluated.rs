@@ -223,8 +223,9 @@ fn is_pattern(op: &BinaryOperator) -> bool {
 
 /// Types of columns that mean the same to expressions in a plan and here: no blanks at the end, no time zone.
 fn is_plain(data_type: DataType) -> bool {
-    use DataType::{Bool, Date, Decimal, Float8, Int2, Int4, Int8, Text, Timestamp, Varchar};
-    matches!(data_type, Bool | Int2 | Int4 | Int8 | Float8 | Decimal { .. } | Text | Varchar(_) | Date | Timestamp)
+    use DataType::{Bool, Date, Decimal, Enum, Float8, Int2, Int4, Int8, Text, Timestamp, Varchar};
+    let is_number = matches!(data_type, Int2 | Int4 | Int8 | Float8 | Decimal { .. });
+    is_number || matches!(data_type, Bool | Text | Varchar(_) | Date | Timestamp | Enum(_))
 }
 
 /// The type of a column that has the values of an Arrow type.
@@ -241,6 +242,6 @@ fn result_type(data_type: &Arrow) -> Option<DataType> {
         Arrow::Utf8 | Arrow::Utf8View => DataType::Text,
         Arrow::Date32 => DataType::Date,
         Arrow::Timestamp(TimeUnit::Microsecond, None) => DataType::Timestamp,
-        _ => return None,
+        other => DataType::Enum(saki_exec::enumeration(other)?),
     })
 }

@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 use datafusion::sql::sqlparser::ast::ConflictTarget;
 use parking_lot::Mutex;
 use saki_base::stack::with_room;
-use saki_base::{DataType, TableId, Value};
+use saki_base::{DataType, Enumeration, TableId, Value};
 
 use super::evaluated::Evaluated;
 use super::rules::{KeptRules, RulePlanner, Rules};
@@ -65,6 +65,8 @@ pub struct Definition {
     delta: TableId,
     /// What the columns were called.
     columns: Vec<String>,
+    /// Their enumerations, in the states of then.
+    labels: Vec<Enumeration>,
     /// The generation, by its identity, in which it was last found to be as it was.
     found_in: AtomicU64,
     /// Of the primary entries.
@@ -77,6 +79,7 @@ impl Definition {
             name: table.name.clone(),
             delta: table.delta,
             columns: table.columns.iter().map(|column| column.name.clone()).collect(),
+            labels: enumerations(table).collect(),
             found_in: AtomicU64::new(0),
             layout: Arc::new(table.primary_layout()),
         }
@@ -87,13 +90,22 @@ impl Definition {
         let (table, number) = (generation.catalog.get(&self.name)?, generation.identity.number());
         if self.found_in.load(Ordering::Relaxed) != number {
             let names = table.columns.iter().map(|column| &column.name);
-            if table.delta != self.delta || !names.eq(&self.columns) {
+            let are_known = enumerations(table).zip(&self.labels).all(|(now, then)| now.is_same_state(*then));
+            if table.delta != self.delta || !names.eq(&self.columns) || !are_known {
                 return None;
             }
             self.found_in.store(number, Ordering::Relaxed);
         }
         Some((table, Arc::clone(generation.delta(table)?)))
     }
+}
+
+/// The enumerations that a table's columns are of, in order.
+fn enumerations(table: &Table) -> impl Iterator<Item = Enumeration> {
+    table.columns.iter().filter_map(|column| match column.data_type {
+        DataType::Enum(of) => Some(of),
+        _ => None,
+    })
 }
 
 /// What is worked out of a row.

@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use saki_catalog::{Result, SqlError};
 use saki_parameters::TimeStyle;
+use saki_postgres::types::enumeration_name;
 
 /// The literal that means `value`, with its type. NULL is bare, so that it goes everywhere.
 pub fn literal(value: &ScalarValue) -> Result<Expr> {
@@ -80,6 +81,10 @@ fn text_of(value: &ScalarValue) -> Result<String> {
             let micros = interval.nanoseconds.div_euclid(1_000);
             plain.write_interval(interval.months, interval.days, micros, &mut text)
         }
+        ScalarValue::TimestampSecond(Some(number), _) if let Some(of) = saki_exec::enumeration(&value.data_type()) => {
+            text.push_str(of.label(*number).unwrap_or_default());
+            Ok(())
+        }
         other => return cast_to_text(other),
     };
     written.map(|()| text).map_err(|error| SqlError::internal(error.to_string()))
@@ -124,6 +129,7 @@ fn spelled(data_type: &DataType) -> Result<ast::DataType> {
         DataType::Binary => Sql::Bytea,
         DataType::Date32 => Sql::Date,
         DataType::Time64(_) => Sql::Time(None, TimezoneInfo::None),
+        labels if let Some(of) = saki_exec::enumeration(labels) => Sql::Custom(enumeration_name(of), Vec::new()),
         // Microseconds: a bare timestamp would be cast to nanoseconds, which end in 2262.
         DataType::Timestamp(TimeUnit::Microsecond, None) => Sql::Timestamp(Some(6), TimezoneInfo::None),
         DataType::Timestamp(TimeUnit::Microsecond, Some(_)) => Sql::Timestamp(Some(6), TimezoneInfo::WithTimeZone),

@@ -12,6 +12,7 @@
 
 mod current;
 mod literal;
+mod names;
 mod open_query;
 mod parameters;
 mod probe;
@@ -30,6 +31,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 
 pub(crate) use self::current::Current;
+pub(crate) use self::names::{KnownTypes, Resolved};
 use self::open_query::OpenQuery;
 pub use self::parameters::bind;
 use self::parameters::{bind_typed, placeholders, row_counts};
@@ -39,7 +41,7 @@ use crate::fast::FastPlan;
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::planner::{Described, logical_plan};
-use saki_context::statement::{Found, Parsed, shown_name};
+use saki_context::statement::{Parsed, shown_name};
 use saki_postgres::dialect;
 use saki_postgres::statement::{ChangingWith, changes_of};
 
@@ -56,9 +58,8 @@ pub struct Prepared {
     pub schema: Option<SchemaRef>,
     /// The statement compiled to operations on single rows, if it is about these.
     pub fast: Option<Arc<FastPlan>>,
-    /// The names that it was analyzed with, by a `search_path` that is not `public` alone; the statement is kept as it
-    /// was written.
-    pub names: Option<Vec<Found>>,
+    /// The names that it was analyzed with; the statement is kept as it was written.
+    pub(crate) names: Resolved,
     /// Where those names are known to mean what they meant.
     pub(crate) current: Current,
     /// The query for plans that serve many values.
@@ -75,18 +76,27 @@ impl Prepared {
             names_of_types,
             schema: None,
             fast: None,
-            names: None,
+            names: Resolved::default(),
             current: Current::default(),
             open: None,
         }
     }
 
     /// Of a statement that needs no query planner, and what it was compiled to.
-    pub fn compiled(parsed: Parsed, plan: FastPlan, names: Option<Vec<Found>>) -> Self {
+    pub(crate) fn compiled(parsed: Parsed, plan: FastPlan, names: Resolved) -> Self {
         let (parameters, schema) = (plan.parameters.clone(), plan.schema());
         let (statement, fast) = (Some(parsed), Some(Arc::new(plan)));
         let (names_of_types, current) = Default::default();
-        Self { statement, parameters, names_of_types, schema, fast, names, current, open: None }
+        let made = Self { statement, parameters, names_of_types, schema, fast, names, current, open: None };
+        made.with_types()
+    }
+
+    /// Knows the enumerations that it takes and gives.
+    pub(crate) fn with_types(mut self) -> Self {
+        let types = std::mem::take(&mut self.names.types);
+        let given = self.schema.iter().flat_map(|schema| schema.fields()).map(|field| field.data_type());
+        self.names.types = types.with(self.parameters.iter().chain(given));
+        self
     }
 
     /// # Errors
@@ -121,7 +131,7 @@ pub struct Opened<'p> {
 /// A prepared statement as such a query, if it is one.
 pub fn opened<'p>(prepared: &'p Prepared, values: &[ScalarValue]) -> Result<Option<Opened<'p>>> {
     // What is kept of a statement with names to complete is not what was analyzed.
-    if prepared.names.is_some() {
+    if prepared.names.relations.is_some() {
         return Ok(None);
     }
     let (Some(open), Some(statement)) = (&prepared.open, &prepared.statement) else { return Ok(None) };
@@ -183,7 +193,7 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
         names_of_types,
         schema,
         fast: None,
-        names: None,
+        names: Resolved::default(),
         current: Current::default(),
         open,
     })

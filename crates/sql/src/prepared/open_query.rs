@@ -135,7 +135,7 @@ fn has_exact_equality(data_type: &DataType) -> bool {
             DataType::Utf8
                 | DataType::Date32
                 | DataType::Time64(TimeUnit::Microsecond)
-                | DataType::Timestamp(TimeUnit::Microsecond, _)
+                | DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Second, _)
                 | DataType::FixedSizeBinary(16)
         )
 }

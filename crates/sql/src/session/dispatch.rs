@@ -29,7 +29,7 @@ impl Session {
                 if let Some(done) = self.transactions.control(statement).await? {
                     return Ok(done);
                 }
-                let ready = self.refuse_change(statement).await.and_then(|()| self.resolve(&mut parsed));
+                let ready = self.refuse_change(statement).await.and_then(|()| self.resolve(&mut parsed).map(drop));
                 if let Err(error) = ready {
                     return Err(self.transactions.failed(error).await);
                 }
@@ -141,13 +141,8 @@ impl Session {
             Sql::Drop { object_type: ast::ObjectType::Index, if_exists, names, cascade, purge: true, .. } => {
                 ddl::drop_index_concurrently(cx, if_exists, cascade, &names).await
             }
-            Sql::CreateType { name, representation } => {
-                ddl::create_type(cx, &name, representation.as_ref(), &self.type_path()).await
-            }
-            Sql::AlterType(alter) => ddl::alter_type(cx, &alter.name, &alter.operation, &self.type_path()).await,
-            Sql::Drop { object_type: ast::ObjectType::Type, if_exists, names, cascade, .. } => {
-                ddl::drop_types(cx, &names, if_exists, cascade, &self.type_path()).await
-            }
+            Sql::CreateType { name, representation } => ddl::create_type(cx, &name, representation.as_ref()).await,
+            Sql::AlterType(alter) => ddl::alter_type(cx, &alter.name, &alter.operation).await,
             Sql::Drop { object_type, if_exists, names, cascade, .. } => {
                 ddl::drop_objects(cx, object_type, if_exists, cascade, &names).await
             }

@@ -30,7 +30,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::copy::{self, CopyTarget};
 use crate::fast::{FastAnswer, FastPlan, RowSink, RulePlanner, Runner};
-use crate::prepared::{self, Prepared};
+use crate::prepared::{self, Prepared, Resolved};
 use saki_base::memory::Reservation;
 use saki_base::stack::WithRoom;
 use saki_catalog::{Result, SqlError};
@@ -38,7 +38,7 @@ use saki_context::StatementContext;
 use saki_context::database::{Database, FileAccess, Files, SessionDraft};
 use saki_context::planner::{Planner, SessionSequences};
 use saki_context::query;
-use saki_context::statement::{Found, Parsed, StatementResult};
+use saki_context::statement::{Parsed, StatementResult};
 use saki_context::transaction::{SessionTransactions, TransactionStatus};
 use saki_parameters::{Parameters, State, read_only};
 use saki_plan::{Progress, QueryProgress, Settings};
@@ -277,7 +277,7 @@ impl Session {
         let names = self.resolve(&mut resolved)?;
         let mut prepared = prepared::prepare(&self.context(), resolved, declared).await?;
         (prepared.statement, prepared.names) = (Some(parsed), names);
-        Ok(prepared)
+        Ok(prepared.with_types())
     }
 
     /// The same without a query planner, at once; `None` if it takes one.
@@ -303,7 +303,7 @@ impl Session {
         &self,
         parsed: &Parsed,
         declared: &[Option<DataType>],
-    ) -> Option<(FastPlan, Option<Vec<Found>>)> {
+    ) -> Option<(FastPlan, Resolved)> {
         let generation = self.newest();
         let mut resolved = parsed.clone();
         let names = self.resolve(&mut resolved).ok()?;

@@ -153,6 +153,7 @@ pub enum ObjectKind {
     Column,
     /// Of a table: in messages only.
     View,
+    Type,
 }
 
 impl ObjectKind {
@@ -173,6 +174,7 @@ impl ObjectKind {
             Self::Schema => Privileges::from_iter([P::Usage, P::Create]),
             Self::Database => Privileges::from_iter([P::Create, P::Temporary, P::Connect]),
             Self::Column => Privileges::from_iter([P::Insert, P::Select, P::Update, P::References]),
+            Self::Type => P::Usage.into(),
         }
     }
 
@@ -185,11 +187,12 @@ impl ObjectKind {
             Self::Database => "database",
             Self::Column => "column",
             Self::View => "view",
+            Self::Type => "type",
         }
     }
 }
 
-/// An object by the number that it keeps: that of a table, view, sequence or schema, or one of the two below.
+/// An object by the number that it keeps: that of a table, view, sequence, type or schema, or one of the two below.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ObjectId(pub u32);
@@ -239,6 +242,7 @@ impl Acl {
                 let everybody = Privileges::from_iter([Privilege::Temporary, Privilege::Connect]);
                 Self(vec![item(RoleId::PUBLIC, everybody), item(owner, privileges)])
             }
+            ObjectKind::Type => Self(vec![item(RoleId::PUBLIC, privileges), item(owner, privileges)]),
             _ => Self(vec![item(owner, privileges)]),
         }
     }

@@ -1,77 +1,112 @@
 //! Names of enumerations become names that say which one is meant, in which state: whoever carries a statement out
-//! needs no catalogue to know the type.
+//! needs no catalogue to know the type. In statements about types themselves they get the schema in which they are found.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, ArrayElemTypeDef, ColumnDef, DataType, Expr, Ident, ObjectName,
-    TypedString, VisitMut, VisitorMut,
+    ObjectType, TypedString, VisitMut, VisitorMut,
 };
 use saki_base::{Enumeration, TableId};
-use saki_catalog::{Catalog, PUBLIC, SqlError, bare, qualified};
+use saki_catalog::{Catalog, PUBLIC, Result, SqlError, bare, qualified};
 use saki_postgres::statement::name_of;
 use saki_postgres::statement::walk::walk_mut;
 use saki_postgres::types::{enumeration, enumeration_name};
+use saki_system::types::by_name;
 
-/// Does so in a statement or a part of one; names of types without a schema are looked for in those of `path`.
+/// Does so in a statement or a part of one; names of types without a schema are looked for in those of `path`. Names
+/// that no enumeration has stay as they are. Which enumerations were found.
 ///
 /// # Errors
 /// 42704 for one that has gone.
-pub fn resolve_types<T: VisitMut>(of: &mut T, catalog: &Catalog, path: &[String]) -> Result<(), SqlError> {
-    match walk_mut(of, &mut Types { change: &mut |name| complete(name, catalog, path) }) {
+pub fn resolve_types<T: VisitMut>(of: &mut T, catalog: &Catalog, path: &[String]) -> Result<Vec<Enumeration>> {
+    let mut types = Types { catalog, path: Some(path), found: Vec::new() };
+    match walk_mut(of, &mut types) {
         ControlFlow::Break(error) => Err(error),
-        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Continue(()) => Ok(types.found),
     }
 }
 
 /// The inverse: names as the catalogue keeps them in texts, with their schemas.
 pub fn spell_types<T: VisitMut>(of: &mut T, catalog: &Catalog) {
-    let mut spell = |name: &mut ObjectName| {
-        if let Some(known) = enumeration(name)
-            && let Some(of) = catalog.enum_type_of(TableId(known.id()))
-        {
-            let quoted = |part: &str| Ident::with_quote('"', part);
-            *name = ObjectName::from(vec![quoted(&of.schema), quoted(of.bare_name())]);
-        }
-        Ok(())
-    };
-    let _ = walk_mut(of, &mut Types { change: &mut spell });
+    let _ = walk_mut(of, &mut Types { catalog, path: None, found: Vec::new() });
 }
 
-/// The name, as catalogs have it, of the enumeration that a name means.
-pub fn find_type(name: &ObjectName, catalog: &Catalog, path: &[String]) -> Option<String> {
+/// Whether a statement is one about types.
+pub fn is_about_types(statement: &ast::Statement) -> bool {
+    use ast::Statement as Sql;
+    let is_drop = matches!(statement, Sql::Drop { object_type: ObjectType::Type, .. });
+    is_drop || matches!(statement, Sql::CreateType { .. } | Sql::AlterType(_))
+}
+
+/// Gives the name of an enumeration in a statement about it the schema in which it is found; others stay as they are.
+pub fn complete_type(name: &mut ObjectName, catalog: &Catalog, path: &[String]) {
+    if let Some(found) = find(name, catalog, path).and_then(|found| catalog.enum_type(&found)) {
+        *name = ObjectName::from([&*found.schema, found.bare_name()].map(quoted).to_vec());
+    }
+}
+
+fn quoted(part: &str) -> Ident {
+    Ident::with_quote('"', part)
+}
+
+/// The name, as catalogs have it, of the enumeration that a name means. Without a schema the system's types go before.
+fn find(name: &ObjectName, catalog: &Catalog, path: &[String]) -> Option<String> {
     let parts: Vec<String> = name.0.iter().filter_map(|part| part.as_ident()).map(name_of).collect();
     let is_there = |name: &String| catalog.enum_type(name).is_some();
     match &parts[..] {
+        [bare] if by_name(bare).is_some() => None,
         [bare] => path.iter().map(|schema| qualified(schema, bare)).find(is_there),
         [.., schema, bare] => Some(qualified(schema, bare)).filter(is_there),
         [] => None,
     }
 }
 
-fn complete(name: &mut ObjectName, catalog: &Catalog, path: &[String]) -> Result<(), SqlError> {
-    let state: Option<Enumeration> = match enumeration(name) {
-        Some(known) => match catalog.enum_type_of(TableId(known.id())) {
-            Some(of) => Some(of.state()),
-            None => {
-                let message = format!("type \"{}\" does not exist", bare(PUBLIC, known.name()));
-                return Err(SqlError::invalid(message).code("42704"));
-            }
-        },
-        None => find_type(name, catalog, path).and_then(|name| catalog.enum_type(&name)).map(|of| of.state()),
-    };
-    if let Some(state) = state {
-        *name = enumeration_name(state);
+/// A name of what is to be made, with the schema in which it is made.
+fn place(name: &mut ObjectName, catalog: &Catalog, path: &[String]) -> Result<()> {
+    if name.0.len() != 1 {
+        return Ok(());
     }
+    let Some(schema) = path.iter().find(|schema| catalog.has_schema(schema)) else {
+        return Err(SqlError::invalid("no schema has been selected to create in").code("3F000"));
+    };
+    name.0.insert(0, ast::ObjectNamePart::Identifier(quoted(schema)));
     Ok(())
 }
 
 struct Types<'c> {
-    change: &'c mut dyn FnMut(&mut ObjectName) -> Result<(), SqlError>,
+    catalog: &'c Catalog,
+    /// `None`: names are spelled.
+    path: Option<&'c [String]>,
+    found: Vec<Enumeration>,
 }
 
 impl Types<'_> {
-    fn data_type(&mut self, data_type: &mut DataType) -> Result<(), SqlError> {
+    fn name(&mut self, name: &mut ObjectName) -> Result<()> {
+        let (catalog, known) = (self.catalog, enumeration(name));
+        let of = known.and_then(|known| catalog.enum_type_of(TableId(known.id())));
+        let Some(path) = self.path else {
+            if let Some(of) = of {
+                *name = ObjectName::from([&*of.schema, of.bare_name()].map(quoted).to_vec());
+            }
+            return Ok(());
+        };
+        let of = match known {
+            Some(known) if of.is_none() => {
+                let message = format!("type \"{}\" does not exist", bare(PUBLIC, known.name()));
+                return Err(SqlError::invalid(message).code("42704"));
+            }
+            Some(_) => of,
+            None => find(name, catalog, path).and_then(|name| catalog.enum_type(&name)),
+        };
+        if let Some(of) = of {
+            *name = enumeration_name(of.state());
+            self.found.push(of.state());
+        }
+        Ok(())
+    }
+
+    fn data_type(&mut self, data_type: &mut DataType) -> Result<()> {
         let mut inner = data_type;
         while let DataType::Array(
             ArrayElemTypeDef::SquareBracket(element, _) | ArrayElemTypeDef::AngleBracket(element),
@@ -80,17 +115,18 @@ impl Types<'_> {
             inner = element;
         }
         match inner {
-            DataType::Custom(name, _) => (self.change)(name),
+            DataType::Custom(name, _) => self.name(name),
             _ => Ok(()),
         }
     }
 
-    fn columns(&mut self, columns: &mut [ColumnDef]) -> Result<(), SqlError> {
+    fn columns(&mut self, columns: &mut [ColumnDef]) -> Result<()> {
         columns.iter_mut().try_for_each(|column| self.data_type(&mut column.data_type))
     }
 
-    fn statement(&mut self, statement: &mut ast::Statement) -> Result<(), SqlError> {
+    fn statement(&mut self, statement: &mut ast::Statement) -> Result<()> {
         use ast::Statement as Sql;
+        let (catalog, path) = (self.catalog, self.path.unwrap_or_default());
         match statement {
             Sql::CreateTable(create) => self.columns(&mut create.columns),
             Sql::AlterTable(alter) => alter.operations.iter_mut().try_for_each(|operation| match operation {
@@ -101,8 +137,24 @@ impl Types<'_> {
                 _ => Ok(()),
             }),
             Sql::Prepare { data_types, .. } => data_types.iter_mut().try_for_each(|of| self.data_type(of)),
+            Sql::CreateType { name, .. } => place(name, catalog, path),
+            Sql::AlterType(alter) => {
+                complete_type(&mut alter.name, catalog, path);
+                Ok(())
+            }
+            Sql::Drop { object_type: ObjectType::Type, names, .. } => {
+                names.iter_mut().for_each(|name| complete_type(name, catalog, path));
+                Ok(())
+            }
             _ => Ok(()),
         }
+    }
+}
+
+fn flow(result: Result<()>) -> ControlFlow<SqlError> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
     }
 }
 
@@ -110,22 +162,15 @@ impl VisitorMut for Types<'_> {
     type Break = SqlError;
 
     fn pre_visit_statement(&mut self, statement: &mut ast::Statement) -> ControlFlow<SqlError> {
-        match self.statement(statement) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
-        }
+        flow(self.statement(statement))
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<SqlError> {
-        let done = match expr {
+        match expr {
             Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. }) => {
-                self.data_type(data_type)
+                flow(self.data_type(data_type))
             }
-            _ => return ControlFlow::Continue(()),
-        };
-        match done {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => ControlFlow::Break(error),
+            _ => ControlFlow::Continue(()),
         }
     }
 }

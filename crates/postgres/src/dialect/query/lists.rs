@@ -12,7 +12,7 @@ use saki_exec::arrow_type;
 
 use crate::dialect::types::{Together, chosen, compared, do_not_match};
 use crate::statement::take;
-use crate::types::storage_type;
+use crate::types::{enumeration_name, storage_type};
 use saki_catalog::SqlError;
 
 pub struct Lists;
@@ -139,6 +139,9 @@ fn spelled(data_type: &Arrow) -> Option<DataType> {
         Arrow::Float64 => DataType::DoublePrecision,
         Arrow::Decimal128(..) => DataType::Numeric(ExactNumberInfo::None),
         Arrow::Date32 => DataType::Date,
+        labels if let Some(of) = saki_catalog::enumeration(labels) => {
+            DataType::Custom(enumeration_name(of), Vec::new())
+        }
         Arrow::Timestamp(_, None) => DataType::Timestamp(None, TimezoneInfo::None),
         Arrow::Timestamp(_, Some(_)) => DataType::Timestamp(None, TimezoneInfo::WithTimeZone),
         Arrow::Time64(_) => DataType::Time(None, TimezoneInfo::None),

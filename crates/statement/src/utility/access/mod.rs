@@ -49,6 +49,7 @@ impl AccessStatement {
                 ObjectKind::Sequence => "ALTER SEQUENCE",
                 ObjectKind::Schema => "ALTER SCHEMA",
                 ObjectKind::Database => "ALTER DATABASE",
+                ObjectKind::Type => "ALTER TYPE",
             },
             Self::Reassign { .. } => "REASSIGN OWNED",
             Self::DropOwned { .. } => "DROP OWNED",
@@ -67,6 +68,14 @@ impl AccessStatement {
             _ => None,
         };
         named.filter(|(kind, ..)| is_relation(*kind)).map_or((&mut [], false), |(_, names, optional)| (names, optional))
+    }
+
+    /// The name of a type in it.
+    pub fn type_mut(&mut self) -> Option<&mut ObjectName> {
+        match self {
+            Self::Owner { kind: ObjectKind::Type, name, .. } => Some(name),
+            _ => None,
+        }
     }
 
     /// Whether it changes only what the session is.
@@ -200,7 +209,7 @@ fn read(parser: &mut Parser<'_>) -> Read<Option<AccessStatement>> {
             }
             role::set_session(parser, false, second == "local")?
         }
-        ("alter", "table" | "view" | "sequence" | "schema" | "database", _) => return owner(parser, &second),
+        ("alter", "table" | "view" | "sequence" | "schema" | "database" | "type", _) => return owner(parser, &second),
         _ => return Ok(None),
     }))
 }
@@ -212,6 +221,7 @@ fn owner(parser: &mut Parser<'_>, kind: &str) -> Read<Option<AccessStatement>> {
         "view" => ObjectKind::View,
         "sequence" => ObjectKind::Sequence,
         "schema" => ObjectKind::Schema,
+        "type" => ObjectKind::Type,
         _ => ObjectKind::Database,
     };
     let head = parser.maybe_parse(|parser| {
@@ -280,6 +290,8 @@ mod tests {
                 ("ALTER TABLE IF EXISTS s.t OWNER TO a", "ALTER TABLE"),
                 ("ALTER TABLE t ADD COLUMN owner int", "something else"),
                 ("ALTER SCHEMA s OWNER TO SESSION_USER", "ALTER SCHEMA"),
+                ("ALTER TYPE s.mood OWNER TO a", "ALTER TYPE"),
+                ("ALTER TYPE mood ADD VALUE 'owner'", "something else"),
                 ("REASSIGN OWNED BY a, b TO c", "REASSIGN OWNED"),
                 ("DROP OWNED BY a CASCADE", "DROP OWNED"),
                 ("SET ROLE a", "SET"),
