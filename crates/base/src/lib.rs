@@ -42,7 +42,6 @@
 #[allow(unsafe_code)]
 pub mod buffer;
 pub mod bytes;
-pub mod enumeration;
 pub mod ids;
 pub mod json;
 pub mod key;
@@ -57,7 +56,6 @@ pub mod value;
 
 pub use buffer::{AlignedBuffer, Arena, ArenaFrame, BUFFER_ALIGNMENT, Buffer};
 pub use bytes::checksum;
-pub use enumeration::Enumeration;
 pub use ids::{
     CHUNK_BYTES, CHUNKS_PER_VOLUME, ChunkId, DeviceId, GenerationNumber, InvalidPageSize, PAGE_BYTES_MAX,
     PAGE_BYTES_MIN, PageAddress, PageRef, PageSize, Part, PartKind, TableId, TreeId, VolumeNumber,
@@ -72,7 +70,7 @@ pub use tester::{panics, planted, seam};
 pub use time::clock::{Clock, SystemClock, VirtualClock, wall_micros};
 pub use time::interval::{INTERVAL_BYTES, Interval};
 pub use time::{civil, clock, interval};
-pub use types::{Column, DataType, ValueRef};
+pub use types::{Column, DataType, Enumeration, ValueRef};
 pub use value::compare_op::CompareOp;
 pub use value::display::display;
 pub use value::pattern::{self, Pattern};

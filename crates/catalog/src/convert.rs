@@ -175,6 +175,14 @@ pub fn label_texts(labels: &ArrayRef, of: Enumeration) -> StringArray {
     labels.as_primitive::<TimestampSecondType>().iter().map(|value| of.label(value?)).collect()
 }
 
+/// Labels as texts, and anything else as it is: for who shows values by what their Arrow types say.
+pub fn shown(values: &ArrayRef) -> ArrayRef {
+    match saki_exec::enumeration(values.data_type()) {
+        Some(of) => Arc::new(label_texts(values, of)),
+        None => Arc::clone(values),
+    }
+}
+
 /// Moments with a zone as what its clocks show, where moments without one are wanted, and the other way round.
 fn by_clocks(array: &ArrayRef, target: &Arrow, by: &dyn Conversions) -> Result<ArrayRef> {
     let has_zone = |of: &Arrow| matches!(of, Arrow::Timestamp(_, Some(_)));

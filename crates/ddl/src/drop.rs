@@ -1,27 +1,25 @@
-//! DROP TABLE, INDEX, VIEW, SEQUENCE and SCHEMA, with what depends on them.
+//! DROP TABLE, INDEX, VIEW, SEQUENCE, TYPE and SCHEMA, with what depends on them.
 //!
-//! First it is found, over the catalog alone, what goes and what depends on it: views over a table and over such
-//! views, foreign keys that refer to it, defaults that draw from a sequence. Without CASCADE any of them refuses the
-//! statement.
+//! First it is found, over the catalog alone, what goes and what depends on it. Without CASCADE any of the latter
+//! refuses the statement.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::catalog::SchemaProvider;
 use datafusion::sql::sqlparser::ast::{ObjectName, ObjectType};
-use saki_base::TableId;
 
-use super::dependents::{columns_drawing, views_of};
+use super::alter::drop_columns;
+use super::create::lock_type;
+use super::dependents::{Dropping, Subject, depended_on};
 use super::schema;
-use super::trees::free_table;
-use saki_catalog::{Catalog, PUBLIC, Position, RelationKind, Result, SequenceOwner, SqlError, Table};
+use saki_catalog::{Catalog, PUBLIC, Position, RelationKind, Result, SequenceOwner, SqlError};
 use saki_context::StatementContext;
 use saki_context::database::{Database, Stoppable};
 use saki_context::statement::StatementResult;
 use saki_parameters::is_temporary;
 use saki_postgres::statement::object_name;
 use saki_store::Writer;
-use saki_store::locks::{LockMode, Policy};
+use saki_store::locks::Policy;
 
 /// A DROP statement.
 #[derive(Debug)]
@@ -45,6 +43,7 @@ pub async fn drop_objects(
         ObjectType::View => "DROP VIEW",
         ObjectType::Sequence => "DROP SEQUENCE",
         ObjectType::Schema => "DROP SCHEMA",
+        ObjectType::Type => "DROP TYPE",
         other => return Err(SqlError::unsupported(format!("DROP {other} is not supported"))),
     };
     let mut stored = Vec::new();
@@ -80,7 +79,7 @@ pub fn sweep_temporary(db: &Database) {
     let statement = Drop { kind: ObjectType::Schema, if_exists: true, cascade: true, names };
     let swept = db.write(|writer| {
         let dropping = statement.find(&writer.catalog)?;
-        dropping.carry_out(writer)
+        carry_out(&dropping, writer)
     });
     if let Err(error) = swept {
         tracing::warn!("temporary tables of sessions that have ended stay until the database is opened again: {error}");
@@ -120,12 +119,20 @@ async fn drop_stored(cx: &StatementContext<'_>, statement: Arc<Drop>) -> Result<
     loop {
         let catalog = cx.generation()?.catalog.clone();
         let dropping = statement.find(&catalog)?;
-        // Nobody looks at rows of tables that go; those of tables that lose an index have to be in their bases.
+        let mut named = Vec::new();
+        for name in dropping.types() {
+            named.push(lock_type(cx, name).await?);
+        }
+        // Nobody looks at rows of tables that go; those of tables that lose an index or a column have to be in their
+        // bases.
         let _locked = cx.transactions.lock_tables(&dropping.relations(), Policy::Wait).await?;
         for table in dropping.tables(&catalog) {
             cx.transactions.refuse_waiting("DROP TABLE", table).await?;
         }
-        let _settled = cx.transactions.alone(dropping.tables_of_indexes(&catalog)).await?;
+        for table in dropping.columns().keys().filter_map(|name| catalog.get(name)) {
+            cx.transactions.refuse_waiting("ALTER TABLE", table).await?;
+        }
+        let _settled = cx.transactions.alone(dropping.tables_losing(&catalog)).await?;
         let statement = Arc::clone(&statement);
         if cx.try_change_catalog(move |db| publish(db, &statement)).await?.is_some() {
             return Ok(());
@@ -136,8 +143,13 @@ async fn drop_stored(cx: &StatementContext<'_>, statement: Arc<Drop>) -> Result<
 fn publish(db: &Stoppable<'_>, statement: &Drop) -> Result<()> {
     db.write(|writer| {
         let dropping = statement.find(&writer.catalog)?;
-        dropping.carry_out(writer)
+        carry_out(&dropping, writer)
     })
+}
+
+fn carry_out(dropping: &Dropping, writer: &mut Writer<'_>) -> Result<()> {
+    dropping.carry_out(writer)?;
+    dropping.columns().iter().try_for_each(|(table, columns)| drop_columns(writer, table, columns))
 }
 
 impl Drop {
@@ -152,6 +164,7 @@ impl Drop {
                     }
                     drop_schema(catalog, name, &mut dropping)
                 }
+                ObjectType::Type => self.find_type(catalog, name, &mut dropping),
                 _ => self.find_relation(catalog, name, &mut dropping),
             };
             found.map_err(|error| error.at(*position))?;
@@ -200,18 +213,18 @@ impl Drop {
                 Subject::Index(name.to_owned())
             }
         };
-        dropping.named.insert(subject.clone());
-        dropping.add(catalog, subject);
+        dropping.add_named(catalog, subject);
         Ok(())
     }
-}
 
-/// The error for a drop that other objects stand against.
-pub fn depended_on(message: String, dependents: &[String]) -> SqlError {
-    SqlError::invalid(message)
-        .code("2BP01")
-        .detail(dependents.iter().map(|text| format!("{text}.")).collect::<Vec<_>>().join("\n"))
-        .hint("Use DROP ... CASCADE to drop the dependent objects too.")
+    fn find_type(&self, catalog: &Catalog, name: &str, dropping: &mut Dropping) -> Result<()> {
+        match catalog.enum_type(name) {
+            Some(_) => dropping.add_named(catalog, Subject::Type(name.to_owned())),
+            None if self.if_exists => {}
+            None => return Err(SqlError::invalid(format!("type \"{name}\" does not exist")).code("42704")),
+        }
+        Ok(())
+    }
 }
 
 /// An identity's sequence goes with the column only.
@@ -242,169 +255,6 @@ fn refuse_constraint(catalog: &Catalog, name: &str) -> Result<()> {
         .hint(format!("You can drop {constraint} instead.")))
 }
 
-/// Something that goes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Subject {
-    Table(String),
-    View(String),
-    Sequence(String),
-    Index(String),
-    /// A foreign key of a table that stays.
-    ForeignKey {
-        table: String,
-        name: String,
-    },
-    /// The default of a column that stays.
-    Default {
-        table: String,
-        column: usize,
-    },
-}
-
-impl Subject {
-    pub fn shown(&self) -> String {
-        match self {
-            Self::Table(name) => format!("table {name}"),
-            Self::View(name) => format!("view {name}"),
-            Self::Sequence(name) => format!("sequence {name}"),
-            Self::Index(name) => format!("index {name}"),
-            Self::ForeignKey { table, name } => format!("constraint {name} on table {table}"),
-            Self::Default { table, .. } => format!("default value of a column of table {table}"),
-        }
-    }
-}
-
-/// What goes, found before anything has gone.
-#[derive(Debug, Default)]
-pub struct Dropping {
-    /// Those that the statement names: they are nobody's dependents.
-    named: BTreeSet<Subject>,
-    subjects: BTreeSet<Subject>,
-    pub schemas: Vec<String>,
-    /// What depends on those, in words, and which subject each is about.
-    found: Vec<(Option<Subject>, String)>,
-    pub dependents: Vec<String>,
-}
-
-impl Dropping {
-    /// Notes that something depends on what goes.
-    pub fn depends(&mut self, text: String) {
-        self.found.push((None, text));
-    }
-
-    /// Adds a subject and all that depends on it.
-    pub fn add(&mut self, catalog: &Catalog, subject: Subject) {
-        let mut pending = vec![(subject, None)];
-        while let Some((subject, reason)) = pending.pop() {
-            self.found.extend(reason.map(|reason| (Some(subject.clone()), reason)));
-            if self.subjects.insert(subject.clone()) {
-                pending.extend(needing(catalog, &subject).into_iter().rev());
-            }
-        }
-    }
-
-    /// What has to be locked: relations that go, and tables that stay and lose something by that.
-    fn relations(&self) -> Vec<(String, LockMode)> {
-        let name = |subject: &Subject| match subject {
-            Subject::Table(name) | Subject::View(name) | Subject::Sequence(name) => Some(name.clone()),
-            Subject::ForeignKey { table, .. } | Subject::Default { table, .. } => Some(table.clone()),
-            Subject::Index(_) => None,
-        };
-        self.subjects.iter().filter_map(name).map(|name| (name, LockMode::AccessExclusive)).collect()
-    }
-
-    /// Tables that go.
-    fn tables<'c>(&self, catalog: &'c Catalog) -> impl Iterator<Item = &'c Arc<Table>> {
-        let of = move |subject: &Subject| match subject {
-            Subject::Table(name) => catalog.get(name),
-            _ => None,
-        };
-        self.subjects.iter().filter_map(of)
-    }
-
-    /// Tables that stay and lose an index.
-    fn tables_of_indexes(&self, catalog: &Catalog) -> Vec<String> {
-        let of = |subject: &Subject| match subject {
-            Subject::Index(name) => catalog.index(name).map(|(table, _)| table.name.clone()),
-            _ => None,
-        };
-        self.subjects.iter().filter_map(of).collect()
-    }
-
-    /// Leaves out what the statement itself names, and what belongs to a table that goes.
-    fn settle(&mut self) {
-        let found = std::mem::take(&mut self.found);
-        let of_table = |table: &String| self.subjects.contains(&Subject::Table(table.clone()));
-        self.dependents = found
-            .into_iter()
-            .filter(|(subject, _)| match subject {
-                None => true,
-                Some(Subject::ForeignKey { table, .. } | Subject::Default { table, .. }) => !of_table(table),
-                Some(subject) => !self.named.contains(subject),
-            })
-            .map(|(_, text)| text)
-            .collect();
-    }
-
-    pub fn carry_out(&self, writer: &mut Writer<'_>) -> Result<()> {
-        for subject in &self.subjects {
-            match subject {
-                Subject::Table(name) => {
-                    if let Some(table) = writer.catalog.remove(name) {
-                        free_table(writer, &table)?;
-                    }
-                }
-                Subject::View(name) => drop(writer.catalog.remove_view(name)),
-                Subject::Sequence(name) => drop(writer.catalog.remove_sequence(name)),
-                Subject::Index(name) => drop_index(writer, name)?,
-                Subject::ForeignKey { table, name } => {
-                    change(&mut writer.catalog, table, |table| table.foreign_keys.retain(|key| key.name != *name));
-                }
-                Subject::Default { table, column } => {
-                    change(&mut writer.catalog, table, |table| table.details[*column].default = None);
-                }
-            }
-        }
-        for schema in &self.schemas {
-            writer.catalog.remove_schema(schema);
-        }
-        Ok(())
-    }
-}
-
-/// What cannot be without something that goes, and why, in words; what belongs to that needs none.
-fn needing(catalog: &Catalog, subject: &Subject) -> Vec<(Subject, Option<String>)> {
-    let views = |name| views_of(catalog, name).map(|view| Subject::View(view.name.clone()));
-    let (mut owned, mut dependents) = (Vec::new(), Vec::new());
-    match subject {
-        Subject::Table(name) => {
-            let Some(table) = catalog.get(name) else { return Vec::new() };
-            owned.extend(catalog.owned_sequences(table.id).map(|owned| Subject::Sequence(owned.name.clone())));
-            dependents.extend(views(name));
-            let keys = catalog.referencing(table.id).filter(|(other, _)| other.id != table.id);
-            dependents.extend(
-                keys.map(|(other, key)| Subject::ForeignKey { table: other.name.clone(), name: key.name.clone() }),
-            );
-        }
-        Subject::View(name) => dependents.extend(views(name)),
-        Subject::Sequence(name) => {
-            let drawing = catalog.sequence(name).into_iter().flat_map(|sequence| columns_drawing(catalog, sequence));
-            dependents.extend(drawing.map(|(table, column)| Subject::Default { table: table.name.clone(), column }));
-        }
-        Subject::Index(name) => {
-            if let Some((table, position)) = catalog.index(name) {
-                dependents.extend(keys_resting_on(catalog, table, position));
-            }
-        }
-        Subject::ForeignKey { .. } | Subject::Default { .. } => {}
-    }
-    let because = |dependent: Subject| {
-        let reason = format!("{} depends on {}", dependent.shown(), subject.shown());
-        (dependent, Some(reason))
-    };
-    owned.into_iter().map(|owned| (owned, None)).chain(dependents.into_iter().map(because)).collect()
-}
-
 /// Everything in a schema is to go, and then the schema.
 fn drop_schema(catalog: &Catalog, name: &str, dropping: &mut Dropping) -> Result<()> {
     if name == PUBLIC {
@@ -417,49 +267,11 @@ fn drop_schema(catalog: &Catalog, name: &str, dropping: &mut Dropping) -> Result
     let tables = catalog.tables().filter(|t| t.schema == name).map(|t| Subject::Table(t.name.clone()));
     let views = catalog.views().filter(|v| v.schema == name).map(|v| Subject::View(v.name.clone()));
     let sequences = catalog.sequences().filter(|s| s.schema == name).map(|s| Subject::Sequence(s.name.clone()));
-    let dependents: Vec<Subject> = tables.chain(views).chain(sequences).collect();
+    let types = catalog.enum_types().filter(|of| of.schema == name).map(|of| Subject::Type(of.name.clone()));
+    let dependents: Vec<Subject> = tables.chain(views).chain(sequences).chain(types).collect();
     for subject in dependents {
         dropping.depends(format!("{} depends on schema {name}", subject.shown()));
         dropping.add(catalog, subject);
     }
-    Ok(())
-}
-
-/// Changes a table, if it is there still.
-pub fn change(catalog: &mut Catalog, name: &str, change: impl FnOnce(&mut Table)) {
-    if let Some(table) = catalog.get(name) {
-        let mut table = Table::clone(table);
-        change(&mut table);
-        catalog.put(table);
-    }
-}
-
-/// Foreign keys that would refer to columns that are unique no more, were the index not there.
-pub fn keys_resting_on(catalog: &Catalog, table: &Table, index: usize) -> Vec<Subject> {
-    let mut without = table.clone();
-    without.indexes.remove(index);
-    keys_lost(catalog, table.id, &without)
-}
-
-/// Foreign keys that refer to columns of a table that are not unique in what is to become of it.
-pub fn keys_lost(catalog: &Catalog, table: TableId, after: &Table) -> Vec<Subject> {
-    let lost = |referenced: &[u32]| match referenced.iter().map(|id| after.position_of(*id)).collect::<Option<Vec<_>>>()
-    {
-        Some(columns) => !after.is_unique_by(&columns),
-        None => true,
-    };
-    catalog
-        .referencing(table)
-        .filter(|(_, key)| lost(&key.referenced))
-        .map(|(other, key)| Subject::ForeignKey { table: other.name.clone(), name: key.name.clone() })
-        .collect()
-}
-
-fn drop_index(writer: &mut Writer<'_>, name: &str) -> Result<()> {
-    let Some((table, position)) = writer.catalog.index(name) else { return Ok(()) };
-    let mut table = Table::clone(table);
-    let index = table.indexes.remove(position);
-    writer.free_tree(&index.root)?;
-    writer.catalog.put(table);
     Ok(())
 }

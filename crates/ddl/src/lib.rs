@@ -1,4 +1,4 @@
-//! Statements that define something: tables, indexes, views, sequences and schemas that come, go and change, and what
+//! Statements that define something: tables, indexes, views, sequences, types and schemas that come, go and change, and what
 //! keeps them in order, from ANALYZE to backups.
 //!
 //! ```text
@@ -26,7 +26,6 @@ mod comment;
 mod create;
 mod dependents;
 mod drop;
-mod enumeration;
 mod index;
 mod lock_table;
 mod names;
@@ -36,11 +35,10 @@ mod trees;
 mod truncate;
 mod upkeep;
 
-pub use alter::{alter_index, alter_table};
+pub use alter::{alter_index, alter_table, alter_type};
 pub use comment::comment;
-pub use create::{create_external_table, create_sequence, create_table, create_view};
+pub use create::{create_external_table, create_sequence, create_table, create_type, create_view};
 pub use drop::{drop_index_concurrently, drop_objects, sweep_temporary};
-pub use enumeration::{alter_type, create_type, drop_types};
 pub use index::create_index;
 pub use lock_table::lock_table;
 pub use names::quoted_relation;

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{self, Expr};
+use datafusion::sql::sqlparser::ast::{self, ArrayElemTypeDef, Expr, TypedString};
 use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 
 use saki_catalog::{Result, SqlError};
@@ -10,7 +10,7 @@ use saki_context::StatementContext;
 use saki_context::transaction::Locked;
 use saki_postgres::RelationName;
 use saki_postgres::statement::sequence::drawn_from;
-use saki_postgres::statement::walk::walk_expressions_mut;
+use saki_postgres::statement::walk::{walk_expressions, walk_expressions_mut};
 use saki_postgres::statement::{parse_relation, quoted};
 use saki_postgres::types::enumeration;
 use saki_store::locks::{LockMode, Policy};
@@ -37,9 +37,36 @@ pub fn taken(name: &str) -> SqlError {
     SqlError::invalid(format!("relation {name:?} already exists")).code("42P07")
 }
 
-/// An expression as the catalog keeps it. A name needs no cast to `regclass`.
-pub fn stored_text(expression: &Expr) -> String {
-    stored(expression).to_string()
+/// An expression as the catalog keeps it: a name needs no cast to `regclass`, and a label none to its enumeration. So no
+/// kept expression names an enumeration, whose name and state change.
+///
+/// # Errors
+/// 0A000 for anything else that is cast to one.
+pub fn stored_expression(expression: &Expr) -> Result<Expr> {
+    let stored = stored(expression);
+    let found = walk_expressions(&stored, |node: &Expr| match node {
+        Expr::Cast { data_type, .. } | Expr::TypedString(TypedString { data_type, .. })
+            if is_enumeration(data_type) =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    match found {
+        ControlFlow::Continue(()) => Ok(stored),
+        ControlFlow::Break(()) => {
+            let message = "DEFAULT, CHECK and indexes cannot cast to an enumeration what is not a label in quotes";
+            Err(SqlError::unsupported(message))
+        }
+    }
+}
+
+/// Its text.
+///
+/// # Errors
+/// As [`stored_expression`].
+pub fn stored_text(expression: &Expr) -> Result<String> {
+    stored_expression(expression).map(|expression| expression.to_string())
 }
 
 /// The sequence that a default draws from, if it does nothing else.
@@ -55,9 +82,18 @@ pub fn spelled_name(name: &str) -> String {
     if is_plain && !is_word() { name.to_owned() } else { quoted(name) }
 }
 
-/// Whether a literal is said to be a label, as it is said to be beside what it stands for.
+fn is_enumeration(data_type: &ast::DataType) -> bool {
+    match data_type {
+        ast::DataType::Array(ArrayElemTypeDef::SquareBracket(element, _)) => is_enumeration(element),
+        ast::DataType::Custom(name, _) => enumeration(name).is_some(),
+        _ => false,
+    }
+}
+
+/// Whether a text is said to be a label, as it is said to be beside what it stands for.
 fn is_label(expr: &Expr, data_type: &ast::DataType) -> bool {
-    matches!(expr, Expr::Value(_)) && matches!(data_type, ast::DataType::Custom(name, _) if enumeration(name).is_some())
+    let is_text = |value: &ast::ValueWithSpan| matches!(value.value, ast::Value::SingleQuotedString(_));
+    matches!(expr, Expr::Value(value) if is_text(value)) && is_enumeration(data_type)
 }
 
 fn stored(expression: &Expr) -> Expr {

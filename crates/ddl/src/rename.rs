@@ -7,8 +7,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{Expr, Ident};
 
-use super::dependents::{views_of, views_using};
-use super::drop::change;
+use super::dependents::{change, views_of, views_using};
 use super::names::spelled_name;
 use saki_catalog::qualified;
 use saki_catalog::{Catalog, Result, Sequence, SqlError, Table, View, nextval};

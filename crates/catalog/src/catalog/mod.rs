@@ -10,7 +10,6 @@
 mod constraint;
 mod difference;
 mod documents;
-mod enumeration;
 mod integrity;
 mod lookups;
 mod objects;
@@ -30,10 +29,11 @@ use serde::{Deserialize, Serialize};
 
 pub use self::constraint::{Check, ColumnDetail, Deferral, ForeignKey, Hidden, Identity, KeyId, ReferentialAction};
 pub use self::difference::{Changed, Difference, same_layout};
-pub use self::enumeration::{EnumType, Place};
 pub use self::integrity::{VIEW_DEPTH_MAX, nextval};
 use self::lookups::{Lookups, under};
-pub use self::objects::{SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified};
+pub use self::objects::{
+    EnumType, Place, SchemaEntry, Sequence, SequenceOwner, SequencePosition, View, ViewColumn, bare, qualified,
+};
 pub use self::privileges::{
     Access, Acl, AclItem, DefaultAcl, Demand, Demanded, Dependents, Membership, ObjectId, ObjectKind, Privilege,
     Privileges, Role, RoleId, denied,

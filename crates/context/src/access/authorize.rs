@@ -46,6 +46,14 @@ impl<'c> Asked<'c> {
         self.named(&name.name, of)
     }
 
+    /// Rights on an enumeration.
+    fn enumeration(&self, name: &ObjectName, of: Demanded) -> Result<()> {
+        match self.catalog.enum_type(&RelationName::read(name)?.name) {
+            Some(found) => self.demand(found.id.into(), ObjectKind::Type, found.bare_name(), of),
+            None => Ok(()),
+        }
+    }
+
     fn named(&self, name: &str, of: Demanded) -> Result<()> {
         if let Some((object, kind)) = self.catalog.relation_object(name) {
             return self.demand(object, kind, bare_name(name), of);
@@ -147,6 +155,7 @@ fn authorize_definition(asked: &Asked<'_>, statement: &Statement) -> Result<()> 
             })
         }
         Statement::AlterIndex { name, .. } => asked.relation(name, own),
+        Statement::AlterType(alter) => asked.enumeration(&alter.name, own),
         Statement::Drop { object_type, names, .. } => {
             names.iter().try_for_each(|name| dropped(asked, *object_type, name))
         }
@@ -206,6 +215,7 @@ fn dropped(asked: &Asked<'_>, kind: ObjectType, name: &ObjectName) -> Result<()>
     let schema = asked.catalog.schema_object(&RelationName::read(name)?.schema);
     match schema.is_some_and(|schema| asked.catalog.owns(asked.role, schema)) {
         true => Ok(()),
+        false if kind == ObjectType::Type => asked.enumeration(name, Demanded::Ownership),
         false => asked.relation(name, Demanded::Ownership),
     }
 }

@@ -8,6 +8,7 @@ use saki_catalog::{
     Access, Acl, Catalog, DefaultAcl, Demand, Demanded, Dependents, ObjectId, ObjectKind, Privilege, Privileges,
     Result, Role, RoleId, SqlError, denied, undefined, undefined_column,
 };
+use saki_postgres::RelationName;
 use saki_postgres::statement::{Grant, Granted, Objects, RoleSpec, name_of, object_name};
 
 /// An object that is named.
@@ -25,6 +26,12 @@ fn schema_named(catalog: &Catalog, name: &str) -> Result<Named> {
     Ok(Named { id, kind: ObjectKind::Schema, name: name.to_owned() })
 }
 
+/// 42704.
+pub fn undefined_type(name: &ObjectName) -> SqlError {
+    let parts: Vec<_> = name.0.iter().filter_map(|part| part.as_ident()).map(name_of).collect();
+    SqlError::invalid(format!("type \"{}\" does not exist", parts.join("."))).code("42704")
+}
+
 /// The object of a name; `Table` stands for any relation.
 pub fn named(catalog: &Catalog, kind: ObjectKind, name: &ObjectName) -> Result<Named> {
     let last = || name.0.last().and_then(|part| part.as_ident()).map(name_of).unwrap_or_default();
@@ -33,7 +40,7 @@ pub fn named(catalog: &Catalog, kind: ObjectKind, name: &ObjectName) -> Result<N
         // There is one, whatever clients call it.
         ObjectKind::Database => Ok(Named { id: ObjectId::DATABASE, kind, name: last() }),
         ObjectKind::Type => {
-            let of = type_named(catalog, name)?.ok_or_else(|| undefined_type(name))?;
+            let of = catalog.enum_type(&RelationName::read(name)?.name).ok_or_else(|| undefined_type(name))?;
             Ok(Named { id: of.id.into(), kind, name: of.name.clone() })
         }
         _ => {

@@ -12,6 +12,7 @@ mod users;
 pub mod verifier;
 
 pub use self::authorize::{authorize, expect_insert, expect_role, expect_superuser};
+pub use self::grants::undefined_type;
 pub use self::probe::expect_readable;
 use self::roles::Actor;
 pub use self::users::Users;

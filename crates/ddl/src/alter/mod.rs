@@ -1,10 +1,11 @@
-//! ALTER TABLE, ALTER INDEX, ALTER VIEW and ALTER SEQUENCE: tried on the generation, validated, and published.
+//! ALTER TABLE, ALTER INDEX, ALTER VIEW, ALTER SEQUENCE and ALTER TYPE: tried on the generation, validated, and published.
 //!
 //! A table whose rows get another shape or another key is loaded anew from a query over itself, with bounded memory.
 //! Rows stay as they are where columns are dropped, or added with one value for all of them (`missing`), and so they do
 //! for any other change, which builds and gives back only the trees that differ.
 
 mod alteration;
+mod enumeration;
 mod missing;
 mod removal;
 mod sequence;
@@ -19,6 +20,7 @@ use saki_base::Value;
 use saki_columns::SegmentsRoot;
 
 use self::alteration::Alteration;
+pub use self::enumeration::alter_type;
 use self::missing::missing_values;
 use self::texts::texts;
 use self::validate::{new_rows, validate};
@@ -40,7 +42,7 @@ use saki_context::transaction::Locked;
 use saki_parameters::SessionTime;
 use saki_postgres::statement::parse_query;
 use saki_postgres::statement::table::alter_table::new_name;
-use saki_postgres::{Action, AlterTable, RelationName};
+use saki_postgres::{Action, AlterTable, ColumnName, RelationName};
 use saki_store::load::load;
 use saki_store::locks::{LockMode, Policy};
 use saki_store::{Writer, segments};
@@ -304,6 +306,32 @@ fn adapt(writer: &mut Writer<'_>, alteration: Alteration) -> Result<()> {
 fn filtered(table: &Table, after: &Table) -> Vec<u32> {
     let ids = table.bloom.iter().map(|position| table.details[*position].id);
     ids.filter(|id| after.position_of(*id).is_some()).collect()
+}
+
+/// Drops columns of a table that nobody else uses, and that is all in its base, with what depends on them.
+///
+/// # Errors
+/// 0A000 if rows would have to be written anew: then that is to be asked for.
+pub fn drop_columns(writer: &mut Writer<'_>, table: &str, columns: &[String]) -> Result<()> {
+    let Some(before) = writer.catalog.get(table).map(Arc::clone) else { return Ok(()) };
+    let action = |name: &String| Action::DropColumn {
+        column: ColumnName { name: name.clone(), position: None },
+        if_exists: true,
+        cascade: true,
+    };
+    let actions: Vec<_> = columns.iter().map(action).collect();
+    let mut alteration = Alteration::new(&mut writer.catalog, before, &actions)?;
+    if alteration.before.root.is_empty() {
+        return rewrite(writer, alteration, None);
+    }
+    if alteration.first_added().is_none() {
+        let message =
+            format!("column {:?} of table {table:?} is in its key, and is not dropped by CASCADE", columns[0]);
+        return Err(SqlError::unsupported(message).hint("ALTER TABLE … DROP COLUMN drops it"));
+    }
+    let Alteration { before, after, .. } = &mut alteration;
+    after.change_layout(before, after.columns.len(), &[])?;
+    adapt(writer, alteration)
 }
 
 /// Publishes a change of rows or keys: all trees are built anew.

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use saki_base::TableId;
 
-use crate::dependents::{columns_drawing, views_of, views_using};
-use crate::drop::{Subject, change, depended_on, keys_lost};
+use crate::dependents::{Subject, change, columns_drawing, depended_on, keys_lost, views_of, views_using};
 use crate::rename;
 use saki_catalog::{Access, Catalog, Result, Sequence, SqlError, Table, nextval};
 use saki_postgres::ColumnName;

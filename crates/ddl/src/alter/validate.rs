@@ -4,16 +4,18 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 use saki_base::{DataType, Value};
 
 use super::alteration::Alteration;
 use crate::names::quoted_relation;
+use saki_catalog::convert::shown;
 use saki_catalog::{Catalog, ForeignKey, Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_postgres::statement::{parse_query, quoted};
+use saki_postgres::types::spelled;
 
 /// Refuses an alteration that rows stand against. `missing`: what all of them have in columns that are added, if that
 /// is known.
@@ -125,8 +127,8 @@ pub async fn first_row(cx: &StatementContext<'_>, sql: &str) -> Result<Option<Re
 
 fn texts(row: &RecordBatch) -> Result<Vec<String>> {
     let options = FormatOptions::default();
-    let text = |column| Ok(ArrayFormatter::try_new(column, &options)?.value(0).to_string());
-    row.columns().iter().map(|column| text(column.as_ref())).collect()
+    let text = |column: &ArrayRef| Ok(ArrayFormatter::try_new(&shown(column), &options)?.value(0).to_string());
+    row.columns().iter().map(text).collect()
 }
 
 fn list(columns: &[&str]) -> String {
@@ -176,6 +178,6 @@ pub fn typed(expression: &str, data_type: DataType) -> String {
         | DataType::Bytea
         | DataType::Char(_)
         | DataType::Varchar(_) => expression.to_owned(),
-        other => format!("CAST({expression} AS {other})"),
+        other => format!("CAST({expression} AS {})", spelled(other)),
     }
 }

@@ -43,7 +43,7 @@ pub fn default_text(catalog: &Catalog, expression: &Expr) -> Result<Option<Strin
             (None, Some(_)) => Err(SqlError::invalid(format!("{sequence:?} is not a sequence")).code("42809")),
         };
     }
-    let text = stored_text(expression);
+    let text = stored_text(expression)?;
     Ok((!text.eq_ignore_ascii_case("null")).then_some(text))
 }
 

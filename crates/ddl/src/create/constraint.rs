@@ -40,7 +40,7 @@ pub fn add(catalog: &mut Catalog, table: &mut Table, new: &NewConstraint) -> Res
         NewConstraintKind::Check(expression) => {
             let named = checked_column(table, expression);
             let name = new.name.clone().unwrap_or_else(|| free_constraint(table, named.as_deref(), "check"));
-            table.checks.push(Check { name, expression: stored_text(expression), comment: None });
+            table.checks.push(Check { name, expression: stored_text(expression)?, comment: None });
             Ok(Added::Check)
         }
         NewConstraintKind::ForeignKey(key) => add_foreign_key(catalog, table, new.name.as_deref(), key),

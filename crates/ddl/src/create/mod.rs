@@ -1,7 +1,8 @@
-//! Tables, indexes, views and sequences that come to be.
+//! Tables, indexes, views, sequences and types that come to be.
 
 pub mod column;
 pub mod constraint;
+mod enumeration;
 mod external;
 pub mod index;
 pub mod sequence;
@@ -11,6 +12,7 @@ mod view;
 
 use datafusion::sql::sqlparser::ast;
 
+pub use self::enumeration::{create_type, label, lock_type, refuse_taken};
 pub use self::external::create_external_table;
 pub use self::index::create_index;
 pub use self::sequence::create_sequence;

@@ -7,6 +7,7 @@ use saki_base::TableId;
 use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
 
+use super::enumeration::refuse_taken;
 use super::{column, constraint};
 use crate::dependents::{sequences_drawn, tables_referred_to};
 use crate::names::{refuse_external, taken};
@@ -78,6 +79,7 @@ pub fn empty_table(catalog: &mut Catalog, name: &RelationName, if_not_exists: bo
             false => Err(taken(&name.name).hint("CREATE TABLE IF NOT EXISTS leaves it as it is").at(name.position)),
         };
     }
+    refuse_taken(catalog, &name.schema, &name.name).map_err(|error| error.at(name.position))?;
     Ok(Some(Table {
         id: catalog.new_table_id(),
         name: name.name.clone(),

@@ -7,6 +7,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, CreateTableOptions};
 
+use super::enumeration::refuse_taken;
 use crate::names::{refuse_external, taken};
 use crate::schema::ready;
 use saki_catalog::{Catalog, RelationKind, Result, SqlError, View, ViewColumn};
@@ -99,7 +100,10 @@ fn publish(db: &Stoppable<'_>, new: NewView, seen: &Catalog) -> Result<()> {
         let NewView { name, or_replace, if_not_exists, sql, columns, relations, uses } = new;
         ready(catalog, &name)?;
         let id = match catalog.kind_of(&name.name) {
-            None => catalog.new_table_id(),
+            None => {
+                refuse_taken(catalog, &name.schema, &name.name).map_err(|error| error.at(name.position))?;
+                catalog.new_table_id()
+            }
             Some(RelationKind::View) if or_replace => replace(catalog, &name, &columns)?,
             Some(_) if if_not_exists => return Ok(()),
             Some(RelationKind::View) | Some(_) if !or_replace => return Err(taken(&name.name).at(name.position)),

@@ -10,7 +10,7 @@ use arrow_schema::DataType as Arrow;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
 };
-use saki_catalog::{Result, SqlError};
+use saki_catalog::{Result, SqlError, enumeration};
 use saki_postgres::statement::walk::walk_expressions;
 use saki_postgres::statement::{has_subquery, name_of};
 use saki_system::types::{ProcedureRow, procedures_named};
@@ -86,15 +86,19 @@ fn outcome(checked: ControlFlow<SqlError>) -> Result<()> {
 
 /// Whether a node is immutable if its parts are.
 fn is_immutable(node: &Expr, type_of: &dyn Fn(&Expr) -> Option<Arrow>) -> bool {
-    let has_zone = |part: &Expr| type_of(part).is_some_and(|found| matches!(found, Arrow::Timestamp(_, Some(_))));
+    let is_zoned = |part: &Expr| type_of(part).is_some_and(|found| has_zone(&found));
     match node {
         Expr::Function(function) => is_immutable_call(function, type_of),
         Expr::Cast { expr, .. } => is_immutable_cast(expr, type_of(expr), type_of(node)),
         Expr::TypedString(typed) => {
             let is_time = type_of(node).is_some_and(|found| is_time(&found));
-            !has_zone(node) && (!is_time || text_of(&typed.value.value).is_none_or(is_plain_time))
+            !is_zoned(node) && (!is_time || text_of(&typed.value.value).is_none_or(is_plain_time))
         }
-        Expr::Extract { expr, .. } => !has_zone(expr),
+        Expr::Extract { expr, .. } => !is_zoned(expr),
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } => {
+            ![left, right].iter().any(|part| type_of(part).is_some_and(|found| is_label(&found)))
+                && agree(&[left, right], false, type_of)
+        }
         Expr::BinaryOp { left, op, right } => {
             let is_compared = matches!(
                 op,
@@ -121,7 +125,6 @@ fn agree(operands: &[&Expr], is_compared: bool, type_of: &dyn Fn(&Expr) -> Optio
     let texts: Vec<&str> = operands.iter().filter_map(|operand| literal(operand)).collect();
     let types: Vec<Arrow> =
         operands.iter().filter(|operand| literal(operand).is_none()).filter_map(|operand| type_of(operand)).collect();
-    let has_zone = |found: &Arrow| matches!(found, Arrow::Timestamp(_, Some(_)));
     if types.iter().any(has_zone) {
         return is_compared && texts.is_empty() && types.iter().filter(|found| is_time(found)).all(has_zone);
     }
@@ -137,11 +140,9 @@ fn is_immutable_call(function: &Function, type_of: &dyn Fn(&Expr) -> Option<Arro
     }
     let is_always = rows.iter().all(|row| row.volatility == "i");
     let is_ever = rows.iter().any(|row| row.volatility == "i");
-    let has_zone = || {
-        arguments.iter().any(|part| type_of(part).is_some_and(|found| matches!(found, Arrow::Timestamp(_, Some(_)))))
-    };
+    let is_zoned = || arguments.iter().any(|part| type_of(part).is_some_and(|found| has_zone(&found)));
     // Functions over times have forms with a zone, and others without.
-    is_always || (is_ever && !has_zone())
+    is_always || (is_ever && !is_zoned())
 }
 
 /// What PostgreSQL has of a function, with as many arguments if it has such.
@@ -168,22 +169,31 @@ fn arguments(function: &Function) -> Vec<&Expr> {
 
 fn is_immutable_cast(inner: &Expr, from: Option<Arrow>, to: Option<Arrow>) -> bool {
     let (Some(from), Some(to)) = (from, to) else { return true };
-    let has_zone = |of: &Arrow| matches!(of, Arrow::Timestamp(_, Some(_)));
     if let Some(text) = literal(inner) {
         return !has_zone(&to) && (!is_time(&to) || is_plain_time(text));
     }
     match (is_time(&from), is_time(&to)) {
         (true, true) => has_zone(&from) == has_zone(&to),
         (true, false) | (false, true) => false,
-        (false, false) => true,
+        (false, false) => !is_label(&from) && !is_label(&to),
     }
 }
 
 fn is_time(found: &Arrow) -> bool {
-    matches!(
+    let is_time = matches!(
         found,
         Arrow::Date32 | Arrow::Date64 | Arrow::Timestamp(..) | Arrow::Time32(_) | Arrow::Time64(_) | Arrow::Interval(_)
-    )
+    );
+    is_time && !is_label(found)
+}
+
+fn has_zone(found: &Arrow) -> bool {
+    matches!(found, Arrow::Timestamp(_, Some(_))) && !is_label(found)
+}
+
+/// Whether values are labels, whose texts may be changed.
+fn is_label(found: &Arrow) -> bool {
+    enumeration(found).is_some()
 }
 
 /// A text that is written without a type.

@@ -96,7 +96,7 @@ impl KeyReader<'_> {
                 (name.to_owned(), spelled_name(name), data_type)
             }
             KeyOf::Expression(expression) => {
-                let expression = as_kept(expression, self.table);
+                let expression = as_kept(&stored_expression(expression)?, self.table);
                 let data_type = self.checked(&expression, Place::Key)?;
                 if let Some(class) = &key.class {
                     check_class(class, data_type)?;
@@ -110,7 +110,7 @@ impl KeyReader<'_> {
 
     /// The text of a condition.
     fn predicate(&self, predicate: &Expr) -> Result<String> {
-        let predicate = as_kept(predicate, self.table);
+        let predicate = as_kept(&stored_expression(predicate)?, self.table);
         let data_type = self.checked(&predicate, Place::Predicate)?;
         if data_type != DataType::Bool {
             let message = format!("argument of WHERE must be type boolean, not type {data_type}");

@@ -206,9 +206,12 @@ fn list_of_binary(field: &Arc<Field>, bytes: &[u8]) -> Option<ScalarValue> {
     if dimensions == 0 {
         return list(field, Vec::new());
     }
-    let sent = arrow_type(oid)?;
+    let is_sent = match enumeration(field.data_type()) {
+        Some(of) => of.oid() == oid,
+        None => arrow_type(oid)? == *field.data_type(),
+    };
     let count = usize::try_from(word(3)?).ok()?;
-    if dimensions != 1 || sent != *field.data_type() {
+    if dimensions != 1 || !is_sent {
         return None;
     }
     let mut rest = bytes.get(20..)?;

@@ -1,4 +1,4 @@
-//! Columns that a file gets as texts: JSON; intervals, as Parquet has none with microseconds; and times in CSV, which
+//! Columns that a file gets as texts: JSON; labels; intervals, as Parquet has none with microseconds; and times in CSV, which
 //! may be 24:00.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn spelled(of: &DataType, format: FileFormat) -> Option<Stored> {
         DataType::LargeUtf8 => Some(Stored::Jsonb),
         DataType::Interval(_) | DataType::Duration(_) => Some(Stored::Interval),
         DataType::Time64(_) if matches!(format, FileFormat::Csv) => Some(Stored::Time),
-        _ => None,
+        other => saki_exec::enumeration(other).map(Stored::Enum),
     }
 }
 

@@ -299,11 +299,7 @@ impl Session {
     }
 
     /// Compiles a statement as its names are now.
-    fn compile_resolved(
-        &self,
-        parsed: &Parsed,
-        declared: &[Option<DataType>],
-    ) -> Option<(FastPlan, Resolved)> {
+    fn compile_resolved(&self, parsed: &Parsed, declared: &[Option<DataType>]) -> Option<(FastPlan, Resolved)> {
         let generation = self.newest();
         let mut resolved = parsed.clone();
         let names = self.resolve(&mut resolved).ok()?;

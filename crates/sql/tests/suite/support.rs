@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use saki_catalog::convert::shown;
 use saki_sql::{CreateOptions, Database, OpenOptions, Session, SqlError, StatementResult};
 
 pub fn options() -> OpenOptions {
@@ -39,8 +40,9 @@ pub async fn text_rows(result: StatementResult) -> Result<Vec<Vec<String>>, SqlE
     let mut rows = Vec::new();
     let options = FormatOptions::default().with_null("NULL");
     for batch in result.collect().await? {
+        let columns: Vec<_> = batch.columns().iter().map(shown).collect();
         let columns: Vec<ArrayFormatter<'_>> =
-            batch.columns().iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
+            columns.iter().map(|c| ArrayFormatter::try_new(c.as_ref(), &options).unwrap()).collect();
         for row in 0..batch.num_rows() {
             let text = |column: &ArrayFormatter<'_>| match column.value(row).to_string() {
                 empty if empty.is_empty() => "(empty)".to_owned(),

@@ -6,15 +6,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use saki_base::TableId;
+use saki_base::{Column, DataType, TableId};
 
 use super::nextval;
 use crate::catalog::{Catalog, Changed, Difference, Sequence, Table, View};
 use crate::error::{Result, SqlError};
 
 impl Catalog {
-    /// Refuses a change of `before` that leaves a view without what its query names, or a default without its sequence;
-    /// `difference` is what it has changed. What lay broken before may stay so.
+    /// Refuses a change of `before` that leaves a view without what its query names, a default without its sequence, or
+    /// a column without its type; `difference` is what it has changed. What lay broken before may stay so.
     ///
     /// # Errors
     /// 40001: somebody else has dropped, changed or named it at the same time.
@@ -26,6 +26,7 @@ impl Catalog {
             let name = &view.name;
             return Err(conflict(format!("what view {name:?} reads of {lost:?} has been dropped or changed")));
         }
+        self.refuse_untyped(difference)?;
         self.refuse_undrawable(before, difference)
     }
 
@@ -69,6 +70,24 @@ impl Catalog {
         self.get(name).is_some() || self.view(name).is_some()
     }
 
+    fn refuse_untyped(&self, difference: &Difference) -> Result<()> {
+        let lacks = |column: &Column| match column.data_type {
+            DataType::Enum(of) => self.enum_type_of(TableId(of.id())).is_none(),
+            _ => false,
+        };
+        let changed = difference.tables.iter().filter_map(|table| table.after.as_ref());
+        // Of a type that goes anybody may have made a column.
+        let goes = difference.enum_types.iter().any(|of| of.after.is_none());
+        let all = self.tables().filter(|_| goes).chain(changed);
+        match all.into_iter().find_map(|table| Some((table, table.columns.iter().find(|column| lacks(column))?))) {
+            None => Ok(()),
+            Some((table, column)) => Err(conflict(format!(
+                "the type of column {:?} of table {:?} has been dropped",
+                column.name, table.name
+            ))),
+        }
+    }
+
     fn refuse_undrawable(&self, before: &Self, difference: &Difference) -> Result<()> {
         let gone = difference.sequences.iter().filter_map(|sequence| self.gone(sequence));
         let gone: BTreeSet<String> = gone.map(|sequence| nextval(&sequence.name)).collect();
@@ -94,7 +113,7 @@ impl Catalog {
     }
 }
 
-fn type_of(table: &Table, column: u32) -> Option<saki_base::DataType> {
+fn type_of(table: &Table, column: u32) -> Option<DataType> {
     table.position_of(column).map(|position| table.columns[position].data_type)
 }
 
@@ -119,8 +138,6 @@ fn conflict(what: String) -> SqlError {
 
 #[cfg(test)]
 mod tests {
-    use saki_base::DataType;
-
     use super::*;
     use crate::fixture::{column, sequence, table, view};
 

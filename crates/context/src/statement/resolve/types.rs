@@ -9,6 +9,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use saki_base::{Enumeration, TableId};
 use saki_catalog::{Catalog, PUBLIC, Result, SqlError, bare, qualified};
+use saki_parameters::is_temporary;
 use saki_postgres::statement::name_of;
 use saki_postgres::statement::walk::walk_mut;
 use saki_postgres::types::{enumeration, enumeration_name};
@@ -67,7 +68,8 @@ fn place(name: &mut ObjectName, catalog: &Catalog, path: &[String]) -> Result<()
     if name.0.len() != 1 {
         return Ok(());
     }
-    let Some(schema) = path.iter().find(|schema| catalog.has_schema(schema)) else {
+    let may_hold = |schema: &&String| !is_temporary(schema) && catalog.has_schema(schema);
+    let Some(schema) = path.iter().find(may_hold) else {
         return Err(SqlError::invalid("no schema has been selected to create in").code("3F000"));
     };
     name.0.insert(0, ast::ObjectNamePart::Identifier(quoted(schema)));

@@ -77,6 +77,9 @@ fn own(array: &ArrayRef, row: usize) -> Option<(ValueRef<'_>, SqlType)> {
             let value = array.as_primitive::<IntervalMonthDayNanoType>().value(row);
             (ValueRef::Interval(saki_exec::interval(value)), SqlType::Interval)
         }
+        labels if let Some(of) = saki_exec::enumeration(labels) => {
+            (ValueRef::Int8(array.as_primitive::<TimestampSecondType>().value(row)), SqlType::Enum(of))
+        }
         DataType::Timestamp(unit, zone) => {
             let micros = match unit {
                 TimeUnit::Second => array.as_primitive::<TimestampSecondType>().value(row).checked_mul(1_000_000)?,

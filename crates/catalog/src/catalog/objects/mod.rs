@@ -1,10 +1,13 @@
-//! Relations that are not tables: views and sequences; and the schemas that all of them are in.
+//! Relations that are not tables: views and sequences; enumerations; and the schemas that all of them are in.
+
+mod enumeration;
 
 use std::collections::BTreeMap;
 
 use saki_base::{DataType, TableId};
 use serde::{Deserialize, Serialize};
 
+pub use self::enumeration::{EnumType, Place};
 use crate::PUBLIC;
 
 /// A query under a name.

@@ -1,10 +1,12 @@
 //! SQL types as the storage layers see them.
 
+pub mod enumeration;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::enumeration::Enumeration;
+pub use self::enumeration::Enumeration;
 use crate::time::interval::{INTERVAL_BYTES, Interval};
 
 /// Largest precision that a decimal stored in 8 bytes can have.

@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use saki_base::enumeration::{Labels, STEP};
+use saki_base::types::enumeration::{Labels, STEP};
 use saki_base::{DataType, Enumeration, TableId};
 use serde::{Deserialize, Serialize};
 
-use super::{Catalog, Difference, Table, View, bare};
+use super::{View, bare};
 use crate::PUBLIC;
+use crate::catalog::{Catalog, Table};
 use crate::error::{Result, SqlError};
 
 /// The number for clients of what has the first number of a catalog, and how many numbers each has for itself.

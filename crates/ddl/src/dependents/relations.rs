@@ -1,12 +1,13 @@
-//! Which relations depend on a table, a column or a view.
+//! Which relations depend on a table, a column, a view or a type.
 
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::Expr;
-use saki_base::TableId;
+use saki_base::{DataType, TableId};
 
 use crate::names::sequence_drawn;
-use saki_catalog::{Catalog, Sequence, Table, View};
+use saki_catalog::{Catalog, EnumType, Sequence, Table, View};
+use saki_postgres::statement::quoted;
 use saki_postgres::{NewConstraint, NewConstraintKind};
 use saki_store::locks::LockMode;
 
@@ -20,6 +21,20 @@ pub fn views_using(catalog: &Catalog, table: TableId, column: u32) -> impl Itera
     catalog
         .views_using(table)
         .filter(move |view| view.uses.get(&table.0).is_some_and(|columns| columns.contains(&column)))
+}
+
+/// Columns of an enumeration that statements see: tables and positions.
+pub fn columns_of_type(catalog: &Catalog, of: TableId) -> impl Iterator<Item = (&Arc<Table>, usize)> {
+    let is_of = move |data_type: DataType| matches!(data_type, DataType::Enum(found) if found.id() == of.0);
+    let positions =
+        move |table: &Table| (0..table.width()).filter(|at| is_of(table.columns[*at].data_type)).collect::<Vec<_>>();
+    catalog.tables().flat_map(move |table| positions(table).into_iter().map(move |position| (table, position)))
+}
+
+/// Views whose queries name an enumeration.
+pub fn views_of_type<'c>(catalog: &'c Catalog, of: &EnumType) -> impl Iterator<Item = &'c Arc<View>> + use<'c> {
+    let spelled = format!("{}.{}", quoted(&of.schema), quoted(of.bare_name()));
+    catalog.views().filter(move |view| view.sql.contains(&spelled))
 }
 
 /// Tables that new foreign keys refer to, and how they are locked while the keys come to be: their rows stay, and so do
