@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use arrow_schema::DataType as Arrow;
 use saki_base::DataType;
-use saki_catalog::enumeration;
+use saki_catalog::{EnumType, enumeration};
 use saki_statement::types::stored_as;
 
 /// The type of a text that has none yet.
@@ -259,7 +259,12 @@ pub fn value_type(oid: i64) -> Option<Arrow> {
 
 /// A type's category; that of types without values is P.
 pub fn type_category(oid: i64) -> &'static str {
-    by_oid(oid).map_or("P", |row| row.category)
+    match by_oid(oid) {
+        Some(row) => row.category,
+        None if EnumType::is_oid(oid) => "E",
+        None if EnumType::is_oid(oid - 1) => "A",
+        None => "P",
+    }
 }
 
 /// What PostgreSQL calls the type of a value.

@@ -1,10 +1,10 @@
-//! Texts as labels of an enumeration.
+//! Texts as labels of an enumeration, and arrays of labels as texts.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
-use arrow_schema::DataType as Arrow;
+use arrow_array::{Array, ArrayRef, ListArray};
+use arrow_schema::{DataType as Arrow, Field};
 use datafusion::arrow::compute::cast;
 use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
@@ -13,25 +13,42 @@ use datafusion::logical_expr::{
 };
 use saki_base::{DataType, Enumeration, Value};
 use saki_catalog::SqlError;
-use saki_catalog::convert::array_of;
+use saki_catalog::convert::{array_of, shown};
 
 /// A text as a label; one that is none is an error where it is met.
 pub fn read(text: Expr, of: Enumeration) -> Expr {
-    let read = Read { signature: Signature::any(1, Volatility::Immutable), of, state: of.number() };
-    ScalarUDF::from(read).call(vec![text])
+    function(Conversion::Read(of, of.number())).call(vec![text])
+}
+
+/// An array of labels as one of texts.
+pub fn texts(labels: Expr) -> Expr {
+    static FUNCTION: LazyLock<ScalarUDF> = LazyLock::new(|| function(Conversion::Texts));
+    FUNCTION.call(vec![labels])
+}
+
+fn function(conversion: Conversion) -> ScalarUDF {
+    ScalarUDF::from(Labels { conversion, signature: Signature::any(1, Volatility::Immutable) })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Conversion {
+    /// With the number of the enumeration's state: another has other labels.
+    Read(Enumeration, u32),
+    Texts,
 }
 
 #[derive(PartialEq, Eq, Hash, Debug)]
-struct Read {
+struct Labels {
+    conversion: Conversion,
     signature: Signature,
-    of: Enumeration,
-    /// That of the enumeration: another has other labels.
-    state: u32,
 }
 
-impl ScalarUDFImpl for Read {
+impl ScalarUDFImpl for Labels {
     fn name(&self) -> &str {
-        "enum_in"
+        match self.conversion {
+            Conversion::Read(..) => "enum_in",
+            Conversion::Texts => "enum_out",
+        }
     }
 
     fn signature(&self) -> &Signature {
@@ -39,20 +56,34 @@ impl ScalarUDFImpl for Read {
     }
 
     fn return_type(&self, _: &[Arrow]) -> Result<Arrow> {
-        Ok(saki_exec::arrow_type(DataType::Enum(self.of)))
+        Ok(match self.conversion {
+            Conversion::Read(of, _) => saki_exec::arrow_type(DataType::Enum(of)),
+            Conversion::Texts => Arrow::List(Arc::new(Field::new_list_field(Arrow::Utf8, true))),
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let of = DataType::Enum(self.of);
-        let read = move |arrays: &[ArrayRef]| -> Result<ArrayRef> {
-            let texts = cast(&arrays[0], &Arrow::Utf8)?;
-            let value = |text: Option<&str>| match text {
-                None => Ok(Value::Null),
-                Some(text) => Value::parse(of, text).map_err(SqlError::from),
-            };
-            let values = texts.as_string::<i32>().iter().map(value).collect::<std::result::Result<Vec<_>, _>>()?;
-            Ok(Arc::clone(&array_of(of, &values)))
+        let convert = |arrays: &[ArrayRef]| match self.conversion {
+            Conversion::Read(of, _) => values(&arrays[0], of),
+            Conversion::Texts => lists(&arrays[0]),
         };
-        make_scalar_function(read, Vec::new())(&args.args)
+        make_scalar_function(convert, Vec::new())(&args.args)
     }
+}
+
+/// # Errors
+/// 22P02.
+fn values(texts: &ArrayRef, of: Enumeration) -> Result<ArrayRef> {
+    let texts = cast(texts, &Arrow::Utf8)?;
+    let of = DataType::Enum(of);
+    let value = |text: Option<&str>| text.map_or(Ok(Value::Null), |text| Value::parse(of, text));
+    let values: std::result::Result<Vec<_>, _> = texts.as_string::<i32>().iter().map(value).collect();
+    Ok(array_of(of, &values.map_err(SqlError::from)?))
+}
+
+fn lists(labels: &ArrayRef) -> Result<ArrayRef> {
+    let labels = labels.as_list::<i32>();
+    let field = Arc::new(Field::new_list_field(Arrow::Utf8, true));
+    let texts = shown(labels.values());
+    Ok(Arc::new(ListArray::try_new(field, labels.offsets().clone(), texts, labels.nulls().cloned())?))
 }

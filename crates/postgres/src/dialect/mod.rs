@@ -86,6 +86,7 @@ pub fn register(state: &mut SessionState) {
         .chain(numeric::whole::functions())
         .chain(numeric::scales::functions())
         .chain([arrays::fill::function(), arrays::remove::function()])
+        .chain(arrays::labels::functions())
         .chain(letters::functions())
         .chain(row_wise::overloads::functions())
         .chain(row_wise::functions())

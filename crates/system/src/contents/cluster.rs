@@ -113,6 +113,7 @@ fn enumeration_rows(source: &Source<'_>, rows: &mut Rows) {
     for of in &source.objects.enum_types {
         let (oid, array) = (i64::from(of.oid()), i64::from(of.oid()) + 1);
         let namespace = source.objects.namespace(&of.schema).map_or(0, |namespace| namespace.oid);
+        let owner = source.system.with_catalog(|catalog| catalog.owner(of.id.into()));
         for is_array in [false, true] {
             let kind = if is_array { "array" } else { "enum" };
             let names = ["in", "out", "recv", "send"].map(|end| format!("{kind}_{end}"));
@@ -122,7 +123,7 @@ fn enumeration_rows(source: &Source<'_>, rows: &mut Rows) {
                 ("oid", if is_array { array } else { oid }.into()),
                 ("typname", name.into()),
                 ("typnamespace", namespace.into()),
-                ("typowner", i64::from(of.owner.0).into()),
+                ("typowner", i64::from(owner.0).into()),
                 ("typlen", if is_array { -1_i64 } else { 4 }.into()),
                 ("typbyval", (!is_array).into()),
                 ("typtype", if is_array { "b" } else { "e" }.into()),

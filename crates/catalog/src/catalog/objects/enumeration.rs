@@ -48,6 +48,11 @@ impl EnumType {
         FIRST_OID.saturating_add(self.id.0.saturating_mul(OIDS_PER_ID))
     }
 
+    /// Whether a number of a type is an enumeration's.
+    pub fn is_oid(oid: i64) -> bool {
+        oid > FIRST_OID.into() && (oid - i64::from(FIRST_OID)) % i64::from(OIDS_PER_ID) == 0
+    }
+
     /// Labels as they are declared, evenly apart.
     pub fn numbered(labels: Vec<String>) -> Vec<(String, i64)> {
         labels.into_iter().zip(1..).map(|(label, at)| (label, at * STEP)).collect()

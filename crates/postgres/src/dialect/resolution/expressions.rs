@@ -18,14 +18,15 @@ use super::blanks::{CharColumn, blanks_of, trim};
 use super::{intervals, labels, sets};
 use crate::dialect::operators::{Planned, field, operator};
 use crate::dialect::types::{
-    Together, called, chosen, compared, compares, comparison, converted, do_not_match, is_interval, is_special,
-    known_type, no_operator, truth, typed,
+    ANY_ENUM, Together, called, chosen, compared, compares, comparison, converted, do_not_match, is_interval,
+    is_special, known_type, no_operator, truth, typed,
 };
-use saki_catalog::SqlError;
+use saki_catalog::{SqlError, enumeration};
 use saki_functions::order::sorted_floats;
 use saki_functions::sets::intervals::of_intervals;
 use saki_functions::sets::series::{SERIES, argument_types};
 use saki_functions::{json, numeric, to_char};
+use saki_system::type_name;
 use saki_system::types::{UNKNOWN, oid_of_value, value_type};
 
 /// Functions that give back one of their arguments.
@@ -283,6 +284,9 @@ impl Types<'_> {
         } else {
             self.called(func.name(), func.aliases(), &mut args)?;
             self.parameters(&func, &mut args)?;
+            if func.name() == "array_to_string" {
+                args = labels::as_texts(args, self.schema);
+            }
             let blanks = match &args[..] {
                 [of_char] if func.name() == "octet_length" => blanks_of(of_char, self.chars),
                 _ => None,
@@ -315,16 +319,20 @@ impl Types<'_> {
     fn called(&self, name: &str, aliases: &[String], args: &mut [Expr]) -> Result<()> {
         let names: Vec<&str> = std::iter::once(name).chain(aliases.iter().map(String::as_str)).collect();
         let Some(types) = args.iter().map(|arg| self.oid(arg)).collect::<Option<Vec<_>>>() else { return Ok(()) };
-        let form = match called(&names, &types) {
+        let shown =
+            |at: usize| known_type(&args[at], self.schema).map_or_else(|| "unknown".to_owned(), |of| type_name(&of));
+        let form = match called(&names, &types, shown) {
             Ok(Some(form)) => form,
             Ok(None) => return Ok(()),
             // Types of system relations are more than their Arrow type says.
             Err(_) if args.iter().any(|arg| is_special(arg, self.schema)) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
+        let labels = self.known_types(args).into_iter().find(|of| enumeration(of).is_some());
         for ((arg, of), to) in args.iter_mut().zip(types).zip(form) {
             let texts = || (to == TEXTS).then(|| Arrow::List(Arc::new(Field::new_list_field(Arrow::Utf8, true))));
-            if let Some(target) = value_type(to).or_else(texts).filter(|_| of == UNKNOWN) {
+            let label = || labels.clone().filter(|_| to == ANY_ENUM);
+            if let Some(target) = value_type(to).or_else(texts).or_else(label).filter(|_| of == UNKNOWN) {
                 *arg = typed(std::mem::take(arg), &target)?;
             }
         }

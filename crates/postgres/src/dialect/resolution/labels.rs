@@ -1,13 +1,13 @@
-//! Casts to and from enumerations.
+//! Casts to and from enumerations, and arrays of their labels.
 
 use arrow_schema::DataType as Arrow;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, Result, ScalarValue};
+use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{Cast, Expr};
 
 use crate::dialect::types::{known_type, typed};
-use saki_catalog::SqlError;
-use saki_functions::casts::labels::read;
+use saki_catalog::{SqlError, enumeration};
+use saki_functions::casts::labels::{read, texts};
 use saki_system::type_name;
 
 /// A cast to an enumeration as what it is here; others as they are.
@@ -17,24 +17,73 @@ use saki_system::type_name;
 pub fn cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let target = cast.field.data_type().clone();
     let source = known_type(&cast.expr, schema);
-    let of = |known: Option<&Arrow>| known.and_then(saki_exec::enumeration);
-    let (from, to) = (of(source.as_ref()), of(Some(&target)));
+    let element = |of: &Arrow| element(of).and_then(enumeration);
+    if source.as_ref().and_then(element).is_some() || element(&target).is_some() {
+        return array(cast, source, &target);
+    }
+    let (from, to) = (source.as_ref().and_then(enumeration), enumeration(&target));
     Ok(match (from, to) {
         (None, None) => Transformed::no(Expr::Cast(cast)),
         (Some(from), Some(to)) if from == to => Transformed::yes(*cast.expr),
         (None, Some(to)) => match source {
-            None if matches!(&*cast.expr, Expr::Literal(value, _) if value.is_null()) => {
-                Transformed::yes(Expr::Literal(ScalarValue::try_from(&target)?, None))
-            }
+            None if is_null(&cast.expr) => Transformed::yes(Expr::Literal(ScalarValue::try_from(&target)?, None)),
             None => Transformed::yes(typed(*cast.expr, &target)?),
-            Some(Arrow::Utf8 | Arrow::Utf8View) => Transformed::yes(read(*cast.expr, to)),
+            Some(of) if is_text(&of) => Transformed::yes(read(*cast.expr, to)),
             Some(other) => return Err(no_cast(&other, &target)),
         },
-        (Some(_), _) if matches!(target, Arrow::Utf8 | Arrow::Utf8View) => Transformed::no(Expr::Cast(cast)),
+        (Some(_), _) if is_text(&target) => Transformed::no(Expr::Cast(cast)),
         (Some(_), _) => return Err(no_cast(&source.unwrap_or(Arrow::Null), &target)),
     })
 }
 
-fn no_cast(from: &Arrow, to: &Arrow) -> datafusion::common::DataFusionError {
+/// The same of arrays. Those that are written out have been cast element by element before.
+fn array(cast: Cast, source: Option<Arrow>, target: &Arrow) -> Result<Transformed<Expr>> {
+    let Some(source) = source else {
+        return Ok(match is_null(&cast.expr) {
+            true => Transformed::yes(Expr::Literal(ScalarValue::try_from(target)?, None)),
+            false => Transformed::yes(typed(*cast.expr, target)?),
+        });
+    };
+    let (from, to) = (element(&source), element(target));
+    match (from.and_then(enumeration), to.and_then(enumeration)) {
+        (Some(from), Some(to)) if from == to => Ok(Transformed::yes(*cast.expr)),
+        (Some(_), None) if is_text(target) => Ok(Transformed::no(Expr::Cast(cast))),
+        (Some(_), None) if to.is_some_and(is_text) => Ok(Transformed::yes(texts(*cast.expr))),
+        (None, Some(_)) if is_empty(&cast.expr) => Ok(Transformed::no(Expr::Cast(cast))),
+        (None, Some(_)) if is_text(&source) || from.is_some_and(is_text) => {
+            let message = format!("a cast of {} to {} is not supported", type_name(&source), type_name(target));
+            Err(SqlError::unsupported(message).hint("write the array out: ARRAY[…], or '{…}'").into())
+        }
+        _ => Err(no_cast(&source, target)),
+    }
+}
+
+/// Arguments with arrays of labels among them as arrays of texts.
+pub fn as_texts(args: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
+    let is_of_labels = |arg: &Expr| known_type(arg, schema).as_ref().and_then(element).and_then(enumeration).is_some();
+    args.into_iter().map(|arg| if is_of_labels(&arg) { texts(arg) } else { arg }).collect()
+}
+
+fn element(of: &Arrow) -> Option<&Arrow> {
+    match of {
+        Arrow::List(field) => Some(field.data_type()),
+        _ => None,
+    }
+}
+
+fn is_text(of: &Arrow) -> bool {
+    matches!(of, Arrow::Utf8 | Arrow::Utf8View)
+}
+
+fn is_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::Literal(value, _) if value.is_null())
+}
+
+/// `ARRAY[]`
+fn is_empty(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarFunction(call) if call.name() == "make_array" && call.args.is_empty())
+}
+
+fn no_cast(from: &Arrow, to: &Arrow) -> DataFusionError {
     SqlError::invalid(format!("cannot cast type {} to {}", type_name(from), type_name(to))).code("42846").into()
 }

@@ -2,22 +2,25 @@
 
 use saki_catalog::SqlError;
 
-use saki_system::types::{
-    ProcedureRow, TypeRow, UNKNOWN, by_oid, format_type, is_implicit, procedures_named, type_category,
-};
+use saki_system::types::{ProcedureRow, TypeRow, UNKNOWN, by_oid, is_implicit, procedures_named, type_category};
 
 /// Types that stand for any, and those of arrays.
 const ANY: [i64; 5] = [2276, 2283, 2776, 5077, 5079];
-const ANY_ENUM: i64 = 3500;
+pub const ANY_ENUM: i64 = 3500;
 const ANY_ARRAY: [i64; 2] = [2277, 5078];
 const STRINGS: &str = "S";
 
 /// The types that a call's arguments become; `None` for functions that PostgreSQL does not have, which are not looked
-/// at. Types are oids, [`UNKNOWN`] that of a text or a parameter that has none yet.
+/// at. Types are oids, [`UNKNOWN`] that of a text or a parameter that has none yet; `shown` is what errors call that of
+/// an argument. What is unknown beside a label is one of its enumeration's.
 ///
 /// # Errors
 /// 42883 if there is no such function, 42725 if there are several and none is nearest.
-pub fn called(names: &[&str], arguments: &[i64]) -> Result<Option<Vec<i64>>, SqlError> {
+pub fn called(
+    names: &[&str],
+    arguments: &[i64],
+    shown: impl Fn(usize) -> String,
+) -> Result<Option<Vec<i64>>, SqlError> {
     let rows = || names.iter().flat_map(|name| procedures_named(name));
     let Some(first) = rows().next() else { return Ok(None) };
     let mut forms: Vec<Vec<i64>> = rows().filter_map(|row| parameters(row, arguments.len())).collect();
@@ -27,9 +30,12 @@ pub fn called(names: &[&str], arguments: &[i64]) -> Result<Option<Vec<i64>>, Sql
     // A function has several names here, and each has the same forms.
     forms.sort();
     forms.dedup();
-    let takes = |form: &[i64]| form.iter().zip(arguments).all(|(to, from)| is_taken(*from, *to));
+    let has_label = arguments.iter().any(|from| type_category(*from) == "E");
+    let is_label = |from: i64, to: i64| from == UNKNOWN && to == ANY_ENUM && has_label;
+    let takes =
+        |form: &[i64]| form.iter().zip(arguments).all(|(to, from)| is_taken(*from, *to) || is_label(*from, *to));
     forms.retain(|form| takes(form));
-    let listed = || arguments.iter().map(|oid| format_type(*oid, None)).collect::<Vec<_>>().join(", ");
+    let listed = || (0..arguments.len()).map(&shown).collect::<Vec<_>>().join(", ");
     if forms.is_empty() {
         let message = format!("function {}({}) does not exist", first.name, listed());
         return Err(SqlError::invalid(message).code("42883").hint("cast its arguments to types that it takes"));
@@ -57,9 +63,9 @@ fn parameters(row: &ProcedureRow, count: usize) -> Option<Vec<i64>> {
 
 fn is_taken(from: i64, to: i64) -> bool {
     from == UNKNOWN && to != ANY_ENUM
-        || to == ANY_ENUM && by_oid(from).is_none()
+        || to == ANY_ENUM && type_category(from) == "E"
         || ANY.contains(&to)
-        || ANY_ARRAY.contains(&to) && by_oid(from).is_some_and(|row| row.category == "A")
+        || ANY_ARRAY.contains(&to) && type_category(from) == "A"
         || is_implicit(from, to)
 }
 
@@ -124,7 +130,7 @@ fn is_preferred(oid: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use saki_system::types::named;
+    use saki_system::types::{format_type, named};
 
     use super::*;
 
@@ -136,7 +142,7 @@ mod tests {
     fn call(name: &str, arguments: &str) -> String {
         let arguments: Vec<i64> = arguments.split_terminator(' ').map(oid).collect();
         let spelled = |oid: &i64| by_oid(*oid).map_or_else(|| oid.to_string(), |row| row.name.to_owned());
-        match called(&[name], &arguments) {
+        match called(&[name], &arguments, |at| format_type(arguments[at], None)) {
             Ok(None) => "not looked at".to_owned(),
             Ok(Some(types)) => types.iter().map(spelled).collect::<Vec<_>>().join(" "),
             Err(error) => format!("{} {}", error.sqlstate(), error.message),
@@ -177,6 +183,8 @@ mod tests {
             ("array_to_string", "int4[] ?", "anyarray text"),
             ("count", "int4", "any"),
             ("now", "", ""),
+            ("enum_first", "?", "42883 function enum_first(unknown) does not exist"),
+            ("enum_first", "int4", "42883 function enum_first(integer) does not exist"),
             ("approx_distinct", "text", "not looked at"),
         ] {
             assert_eq!(call(name, arguments), expected, "{name}({arguments})");
