@@ -3,11 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use super::Catalog;
-use super::privileges::{FIRST_OID, Membership, Role, RoleId};
+use super::privileges::{FIRST_OID, Membership, OIDS_PER_ID, Role, RoleId};
 use crate::error::{Result, SqlError};
-
-/// Oids that each id of the catalog has for itself.
-const OIDS_PER_ID: u32 = 8;
 
 /// The roles of every database.
 static BUILT_IN: LazyLock<Vec<Arc<Role>>> = LazyLock::new(|| {

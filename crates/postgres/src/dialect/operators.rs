@@ -10,7 +10,8 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{BinaryExpr, Cast, Expr, ExprSchemable, Operator, binary_expr, cast};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::types::{Called, compares, comparison, json_operator, known_type, truth, typed};
+use super::types::{Called, compares, comparison, json_operator, known_type, no_operator, truth, typed};
+use saki_catalog::enumeration;
 use saki_functions::arithmetic::quotient;
 use saki_functions::numeric::{folded, long_product};
 use saki_functions::row_wise;
@@ -127,6 +128,7 @@ pub fn operator(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Res
 }
 
 fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Planned> {
+    refuse_labels(&left, op, &right, schema)?;
     let (left, right) = beside(as_integer(left), op, as_integer(right), schema)?;
     let (left, right) = as_doubles(left, right, schema);
     let (Ok(left_type), Ok(right_type)) = (left.get_type(schema), right.get_type(schema)) else {
@@ -192,6 +194,15 @@ fn arithmetic(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Resul
         _ => return Ok(Planned::Operands(left, right)),
     };
     Ok(Planned::Whole(planned))
+}
+
+/// Labels are ordered, and nothing is computed with them.
+fn refuse_labels(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Result<()> {
+    let [left, right] = [left, right].map(|side| known_type(side, schema).unwrap_or(Arrow::Null));
+    match enumeration(&left).is_some() || enumeration(&right).is_some() {
+        true => Err(no_operator(&left, op, &right).into()),
+        false => Ok(()),
+    }
 }
 
 /// Whether an expression chooses among values whose types are not one yet.

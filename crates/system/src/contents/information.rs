@@ -287,7 +287,7 @@ impl<'s> View<'s> {
 fn data_type(oid: i64) -> String {
     match types::by_oid(oid) {
         Some(row) if row.category == "A" => "ARRAY".to_owned(),
-        None => "USER-DEFINED".to_owned(),
+        None if types::type_category(oid) == "E" => "USER-DEFINED".to_owned(),
         _ => types::format_type(oid, None),
     }
 }

@@ -15,6 +15,7 @@ pub const HEAP: i64 = 2;
 /// The operator class that stands for any type's own.
 pub const DEFAULT_OPCLASS: i64 = 3124;
 const PG_CLASS: i64 = 1259;
+const PG_TYPE: i64 = 1247;
 const PG_CONSTRAINT: i64 = 2606;
 const PG_ATTRDEF: i64 = 2604;
 const PG_NAMESPACE: i64 = 2615;
@@ -89,19 +90,20 @@ fn class(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
 fn attributes(source: &Source<'_>, relation: &Relation, rows: &mut Rows) {
     for (position, column) in relation.columns.iter().enumerate() {
         let row = types::by_oid(column.type_oid);
+        let is_label = types::type_category(column.type_oid) == "E";
         rows.push([
             ("attrelid", relation.oid.into()),
             ("attname", column.name.as_str().into()),
             ("atttypid", column.type_oid.into()),
             ("attstattarget", (-1_i64).into()),
-            ("attlen", row.map_or(-1, |row| row.length).into()),
+            ("attlen", row.map_or(if is_label { 4 } else { -1 }, |row| row.length).into()),
             ("attnum", (position as i64 + 1).into()),
             ("attcacheoff", (-1_i64).into()),
             ("atttypmod", column.modifier.into()),
             ("attndims", i64::from(row.is_some_and(|row| row.category == "A" && row.element != 0)).into()),
-            ("attbyval", row.is_some_and(|row| row.by_value).into()),
+            ("attbyval", row.map_or(is_label, |row| row.by_value).into()),
             ("attalign", row.map_or("i", |row| row.align).into()),
-            ("attstorage", row.map_or("x", |row| row.storage).into()),
+            ("attstorage", row.map_or(if is_label { "p" } else { "x" }, |row| row.storage).into()),
             ("attnotnull", column.not_null.into()),
             ("atthasdef", column.extras.default.is_some().into()),
             ("attidentity", column.extras.identity.map(String::from).unwrap_or_default().into()),
@@ -277,6 +279,21 @@ fn dependencies(objects: &Objects, rows: &mut Rows) {
         if let Some(foreign) = &constraint.foreign {
             for column in &foreign.columns {
                 depends((PG_CONSTRAINT, constraint.oid), (foreign.table, *column), "n");
+            }
+        }
+    }
+    for relation in &objects.relations {
+        for (column, attribute) in (1_i64..).zip(&relation.columns) {
+            if types::type_category(attribute.type_oid) == "E" {
+                rows.push([
+                    ("classid", PG_CLASS.into()),
+                    ("objid", relation.oid.into()),
+                    ("objsubid", column.into()),
+                    ("refclassid", PG_TYPE.into()),
+                    ("refobjid", attribute.type_oid.into()),
+                    ("refobjsubid", 0_i64.into()),
+                    ("deptype", "n".into()),
+                ]);
             }
         }
     }

@@ -11,12 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{View, bare};
 use crate::PUBLIC;
+use crate::catalog::privileges::{FIRST_OID, OIDS_PER_ID};
 use crate::catalog::{Catalog, Table};
 use crate::error::{Result, SqlError};
-
-/// The number for clients of what has the first number of a catalog, and how many numbers each has for itself.
-const FIRST_OID: u32 = 16384;
-const OIDS_PER_ID: u32 = 8;
 
 /// A type whose values are labels.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

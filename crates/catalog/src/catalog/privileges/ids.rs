@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Oids below are PostgreSQL's own.
 pub const FIRST_OID: u32 = 16384;
+/// Oids that each id of the catalog has for itself.
+pub const OIDS_PER_ID: u32 = 8;
 
 /// A role by what stays its own when it is renamed: its oid in `pg_authid`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

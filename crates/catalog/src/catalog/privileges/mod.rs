@@ -11,5 +11,5 @@ mod role;
 
 pub use acl::{Access, Acl, AclItem, Dependents, ObjectId, ObjectKind, Privilege, Privileges};
 pub use demand::{Demand, Demanded, denied};
-pub use ids::{FIRST_OID, RoleId};
+pub use ids::{FIRST_OID, OIDS_PER_ID, RoleId};
 pub use role::{DefaultAcl, Membership, Role};

@@ -282,6 +282,7 @@ impl Types<'_> {
             let pairs = args.into_iter().zip(&targets);
             args = pairs.map(|(arg, target)| converted(arg, target, self.schema)).collect::<Result<_>>()?;
         } else {
+            labels::refuse_casts(func.name(), &args, self.schema)?;
             self.called(func.name(), func.aliases(), &mut args)?;
             self.parameters(&func, &mut args)?;
             if func.name() == "array_to_string" {

@@ -7,7 +7,10 @@ use datafusion::logical_expr::{Cast, Expr};
 
 use crate::dialect::types::{known_type, typed};
 use saki_catalog::{SqlError, enumeration};
+use saki_functions::arithmetic::NUMERIC;
+use saki_functions::bytes::{BYTEA, UUID};
 use saki_functions::casts::labels::{read, texts};
+use saki_functions::json::{AS_JSON, AS_JSONB};
 use saki_system::type_name;
 
 /// A cast to an enumeration as what it is here; others as they are.
@@ -62,6 +65,26 @@ fn array(cast: Cast, source: Option<Arrow>, target: &Arrow) -> Result<Transforme
 pub fn as_texts(args: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
     let is_of_labels = |arg: &Expr| known_type(arg, schema).as_ref().and_then(element).and_then(enumeration).is_some();
     args.into_iter().map(|arg| if is_of_labels(&arg) { texts(arg) } else { arg }).collect()
+}
+
+/// Refuses casts that have become calls, of labels.
+///
+/// # Errors
+/// 42846.
+pub fn refuse_casts(function: &str, args: &[Expr], schema: &DFSchema) -> Result<()> {
+    let target = match function {
+        NUMERIC => Arrow::Decimal128(38, 0),
+        BYTEA => Arrow::Binary,
+        UUID => Arrow::FixedSizeBinary(16),
+        AS_JSON => Arrow::LargeBinary,
+        AS_JSONB => Arrow::LargeUtf8,
+        _ => return Ok(()),
+    };
+    let source = args.first().and_then(|arg| known_type(arg, schema));
+    match source.filter(|of| enumeration(of).is_some()) {
+        Some(source) => Err(no_cast(&source, &target)),
+        None => Ok(()),
+    }
 }
 
 fn element(of: &Arrow) -> Option<&Arrow> {
