@@ -104,3 +104,26 @@ async fn what_fails_stores_nothing() {
     assert_eq!(copy_out(&client, "COPY t TO STDOUT").await, b"");
     assert_eq!(copy_in(&client, "COPY t FROM STDIN", &[b"1\ta\n"]).await.unwrap(), 1);
 }
+
+#[tokio::test]
+async fn labels_go_in_and_out() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client
+        .batch_execute("CREATE TYPE mood AS ENUM ('sad', 'it''s, \"ok\"'); CREATE TABLE t (id int PRIMARY KEY, m mood)")
+        .await
+        .unwrap();
+    let text: &[u8] = b"1\tsad\n2\tit's, \"ok\"\n3\t\\N\n";
+    assert_eq!(copy_in(&client, "COPY t FROM STDIN", &[text]).await.unwrap(), 3);
+    for format in ["text", "csv", "binary"] {
+        let bytes =
+            copy_out(&client, &format!("COPY (SELECT * FROM t ORDER BY id) TO STDOUT WITH (FORMAT {format})")).await;
+        client.batch_execute("CREATE TABLE u (id int PRIMARY KEY, m mood)").await.unwrap();
+        let sql = format!("COPY u FROM STDIN WITH (FORMAT {format})");
+        assert_eq!(copy_in(&client, &sql, &[&bytes]).await.unwrap(), 3, "{format}");
+        assert_eq!(copy_out(&client, "COPY (SELECT * FROM u ORDER BY id) TO STDOUT").await, text, "{format}");
+        client.batch_execute("DROP TABLE u").await.unwrap();
+    }
+    let error = copy_in(&client, "COPY t FROM STDIN", &[b"4\tnone\n"]).await.unwrap_err();
+    assert_eq!(code(&error), "22P02");
+}

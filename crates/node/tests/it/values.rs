@@ -1,6 +1,6 @@
 //! Values of every type, in and out, in both formats.
 
-use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 
 use crate::server::TestServer;
 
@@ -146,4 +146,58 @@ async fn json_goes_in_and_out() {
     assert_eq!(text, "{\"a\": [{\"b\": 1.0}], \"b\": 1}");
     let cast = client.prepare("SELECT $1::jsonb, $2::json").await.unwrap();
     assert_eq!(cast.params(), [Type::JSONB, Type::JSON]);
+}
+
+/// What clients make of enumerations they find in the catalogue; a label's bytes are its text.
+#[tokio::test]
+async fn labels_go_round() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client
+        .batch_execute(
+            "CREATE TYPE mood AS ENUM ('sad', 'ok', 'contents'); CREATE TABLE t (id int PRIMARY KEY, m mood)",
+        )
+        .await
+        .unwrap();
+    let insert = client.prepare("INSERT INTO t VALUES ($1, $2)").await.unwrap();
+    let mood = insert.params()[1].clone();
+    let labels = ["sad", "ok", "contents"].map(str::to_owned);
+    assert_eq!((mood.name(), mood.kind()), ("mood", &Kind::Enum(labels.to_vec())));
+    let bytes = |text: &str| Raw(text.as_bytes().to_vec());
+    for (id, label) in [(1, "contents"), (2, "sad"), (3, "ok")] {
+        client.execute(&insert, &[&id, &bytes(label)]).await.unwrap();
+    }
+    client.execute(&insert, &[&4, &None::<Raw>]).await.unwrap();
+    let error = client.execute(&insert, &[&5, &bytes("x")]).await.unwrap_err();
+    assert_eq!(error.code().map(|code| code.code()), Some("22P02"));
+    let told = error.as_db_error().map(|error| error.message().to_owned());
+    assert_eq!(told.as_deref(), Some("invalid input value for enum mood: \"x\""));
+
+    let by_key = client.prepare("SELECT m FROM t WHERE id = $1").await.unwrap();
+    assert_eq!(by_key.columns()[0].type_(), &mood);
+    let at = async |id: i32| client.query_one(&by_key, &[&id]).await.unwrap().get::<_, Option<Raw>>(0);
+    assert_eq!((at(1).await, at(4).await), (Some(bytes("contents")), None));
+    let few = client.prepare("SELECT id FROM t WHERE m >= $1 ORDER BY m DESC").await.unwrap();
+    let ids: Vec<i32> = client.query(&few, &[&bytes("ok")]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(ids, [1, 3]);
+    let array = client.query_one("SELECT array_agg(m ORDER BY m DESC NULLS LAST) FROM t", &[]).await.unwrap();
+    assert_eq!(array.columns()[0].type_().kind(), &Kind::Array(mood.clone()));
+    let given = [Some(bytes("contents")), Some(bytes("ok")), Some(bytes("sad")), None];
+    assert_eq!(array.get::<_, Vec<Option<Raw>>>(0), given);
+    let among = client.prepare("SELECT count(*) FROM t WHERE m = ANY ($1::mood[])").await.unwrap();
+    let two = vec![bytes("contents"), bytes("sad")];
+    assert_eq!(client.query_one(&among, &[&two]).await.unwrap().get::<_, i64>(0), 2);
+    // A client may state the types of parameters.
+    let stated = client.prepare_typed("SELECT $1", std::slice::from_ref(&mood)).await.unwrap();
+    assert_eq!(client.query_one(&stated, &[&bytes("ok")]).await.unwrap().get::<_, Raw>(0), bytes("ok"));
+
+    // Statements of before know the labels of now.
+    client
+        .batch_execute("ALTER TYPE mood RENAME VALUE 'contents' TO 'glad'; ALTER TYPE mood ADD VALUE 'new'")
+        .await
+        .unwrap();
+    client.execute(&insert, &[&5, &bytes("new")]).await.unwrap();
+    assert_eq!((at(1).await, at(5).await), (Some(bytes("glad")), Some(bytes("new"))));
+    let ids: Vec<i32> = client.query(&few, &[&bytes("glad")]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(ids, [5, 1]);
 }

@@ -11,6 +11,7 @@ mod drafts;
 mod dropped_columns;
 mod dump;
 mod durable;
+mod enumerations;
 mod expression_indexes;
 mod fast_changes;
 mod fast_cold;
