@@ -293,7 +293,7 @@ pub fn is_native(data_type: &DataType) -> bool {
             | DataType::Float64
             | DataType::Decimal128(_, 0..)
             | DataType::Date32
-            | DataType::Timestamp(TimeUnit::Microsecond, _)
+            | DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Second, _)
             | DataType::Time64(TimeUnit::Microsecond)
             | DataType::Utf8
             | DataType::Utf8View

@@ -154,7 +154,9 @@ impl<'a> Strings<'a> {
 pub(super) fn integer_array(values: Vec<i64>, nulls: Option<NullBuffer>, logical: &DataType) -> Result<ArrayRef> {
     use std::sync::Arc;
     Ok(match logical {
-        DataType::Int64 | DataType::Decimal128(..) => Arc::new(Int64Array::new(values.into(), nulls)),
+        DataType::Int64 | DataType::Decimal128(..) | DataType::Timestamp(TimeUnit::Second, _) => {
+            Arc::new(Int64Array::new(values.into(), nulls))
+        }
         DataType::Int32 => Arc::new(Int32Array::new(values.iter().map(|v| *v as i32).collect(), nulls)),
         DataType::Int16 => Arc::new(Int16Array::new(values.iter().map(|v| *v as i16).collect(), nulls)),
         DataType::Date32 => Arc::new(Date32Array::new(values.iter().map(|v| *v as i32).collect(), nulls)),

@@ -8,7 +8,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, PrimitiveArray, StringViewArray, UInt16Array, UInt32Array};
 use arrow_buffer::NullBuffer;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use arrow_select::interleave::interleave;
 use saki_base::value::Value;
 
@@ -84,7 +84,9 @@ fn blend(pieces: &[Piece], data_type: &DataType, rows: usize) -> Result<Operand>
     let column = match data_type {
         DataType::Int16 => primitives::<Int16Type>(pieces, rows, |value| i16::try_from(integer(value)?).ok())?,
         DataType::Int32 => primitives::<Int32Type>(pieces, rows, |value| i32::try_from(integer(value)?).ok())?,
-        DataType::Int64 => primitives::<Int64Type>(pieces, rows, |value| i64::try_from(integer(value)?).ok())?,
+        DataType::Int64 | DataType::Timestamp(TimeUnit::Second, _) => {
+            primitives::<Int64Type>(pieces, rows, |value| i64::try_from(integer(value)?).ok())?
+        }
         DataType::Date32 => primitives::<Date32Type>(pieces, rows, |value| i32::try_from(integer(value)?).ok())?,
         DataType::Float32 => {
             primitives::<Float32Type>(pieces, rows, |v| if let Value::Float4(v) = v { Some(*v) } else { None })?

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt16Type;
 use arrow_array::{Array, ArrayRef, StringViewArray, UInt16Array, new_empty_array};
 use arrow_buffer::NullBuffer;
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 use hashbrown::HashMap;
 
 use crate::form::{self, TextDictionary};
@@ -42,7 +42,7 @@ fn empty(logical: &DataType) -> ArrayRef {
     new_empty_array(match logical {
         DataType::Utf8 | DataType::LargeUtf8 | DataType::LargeBinary => &DataType::Utf8View,
         DataType::Binary => &DataType::BinaryView,
-        DataType::Decimal128(..) => &DataType::Int64,
+        DataType::Decimal128(..) | DataType::Timestamp(TimeUnit::Second, _) => &DataType::Int64,
         other => other,
     })
 }

@@ -75,7 +75,7 @@ impl Field {
             | DataType::Boolean
             | DataType::Decimal128(..)
             | DataType::Time64(TimeUnit::Microsecond)
-            | DataType::Timestamp(TimeUnit::Microsecond, _) => None,
+            | DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Second, _) => None,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Some(Words::default()),
             _ => return None,
         };

@@ -43,7 +43,8 @@ enum Kind {
 fn kind(data_type: &DataType) -> Option<Kind> {
     Some(match data_type {
         DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32 | DataType::Boolean => Kind::Integer,
-        DataType::Timestamp(TimeUnit::Microsecond, _) | DataType::Time64(TimeUnit::Microsecond) => Kind::Integer,
+        DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Second, _) => Kind::Integer,
+        DataType::Time64(TimeUnit::Microsecond) => Kind::Integer,
         DataType::Float32 | DataType::Float64 => Kind::Float,
         DataType::Decimal128(..) => Kind::Decimal,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => Kind::String,
