@@ -32,7 +32,8 @@ pub enum Command {
     Parameter,
     Prepare {
         name: String,
-        types: Vec<Arrow>,
+        /// As they are spelled.
+        types: Vec<ast::DataType>,
         statement: Parsed,
     },
     /// `arguments` is a query whose one row has them; `None` if there are none.
@@ -132,10 +133,7 @@ impl Parsed {
             Sql::Set(_) | Sql::Reset(_) | Sql::ShowVariable { .. } => Command::Parameter,
             Sql::Prepare { name, data_types, statement } => Command::Prepare {
                 name: name_of(name),
-                types: data_types
-                    .iter()
-                    .map(|spelled| Ok(saki_exec::arrow_type(storage_type(spelled)?)))
-                    .collect::<Result<_>>()?,
+                types: data_types.clone(),
                 statement: Self(Statement::Statement(statement.clone()), self.1),
             },
             Sql::Execute { name: Some(name), parameters, .. } => {

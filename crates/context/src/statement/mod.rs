@@ -9,7 +9,8 @@ mod text_cache;
 pub use command::{Assignment, Command, CopyFormat, CopyKind, Discarded, TableName, shown_name};
 pub use parsed::{Names, Parsed, parse};
 pub use resolve::{
-    Found, Scope, complete_type, is_about_types, makes_temporary, resolve, resolve_relation, resolve_types, spell_types,
+    Found, Scope, complete_type, is_about_types, makes_temporary, resolve, resolve_relation, resolve_type,
+    resolve_types, spell_types,
 };
 pub use result::StatementResult;
 pub use result::{rows, text_rows};

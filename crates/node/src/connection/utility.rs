@@ -36,6 +36,8 @@ impl Connection {
         }
         match command {
             Command::Prepare { name, types, statement } => {
+                let types = types.into_iter().map(|spelled| self.session.type_named(spelled));
+                let types = types.collect::<saki_sql::Result<_>>()?;
                 self.prepare(name, types, statement, sql).await?;
                 Ok(done("PREPARE"))
             }
@@ -95,7 +97,7 @@ impl Connection {
         describe: bool,
     ) -> Result<Outcome> {
         let statement = Arc::clone(self.statement(name)?);
-        let types = &statement.prepared.parameters;
+        let types: Vec<_> = statement.prepared.parameters.iter().map(|of| self.session.current_type(of)).collect();
         let given = match arguments {
             Some(query) => self.arguments(query, sql).await?,
             None => Vec::new(),
@@ -105,7 +107,7 @@ impl Connection {
             return Err(Failure::new("42601", message).hint(format!("{} are expected", types.len())));
         }
         let time = self.session.parameters().time();
-        let typed = given.into_iter().zip(types).map(|(value, data_type)| match &value {
+        let typed = given.into_iter().zip(&types).map(|(value, data_type)| match &value {
             ScalarValue::Utf8(Some(text)) => decode::value(data_type, Format::Text, Some(text.as_bytes()), &time),
             value if data_type.is_decimal() => Ok(value.clone()),
             value => value.cast_to(data_type).map_err(|error| Failure::new("22P02", error.to_string())),

@@ -2,10 +2,12 @@
 
 use arrow_schema::{DataType, Field};
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast;
 use saki_base::Enumeration;
 use saki_catalog::{Catalog, PUBLIC, Result};
 use saki_context::statement::{self as statement_names, Found, Names, Parsed, Scope, TableName};
 use saki_postgres::statement::AccessStatement;
+use saki_postgres::types::storage_type;
 
 use super::Session;
 use crate::prepared::{KnownTypes, Prepared, Resolved};
@@ -91,6 +93,17 @@ impl Session {
             single => saki_exec::enumeration(single).map(Enumeration::oid),
         };
         oid.and_then(|oid| self.type_of_oid(oid)).unwrap_or_else(|| data_type.clone())
+    }
+
+    /// The type of values that a spelled type has.
+    ///
+    /// # Errors
+    /// 0A000 for one that columns do not have.
+    pub fn type_named(&self, mut spelled: ast::DataType) -> Result<DataType> {
+        let catalog = &self.newest().catalog;
+        let path = self.system.search_path(catalog);
+        statement_names::resolve_type(&mut spelled, catalog, path.as_deref().unwrap_or(&[PUBLIC.to_owned()]))?;
+        Ok(saki_exec::arrow_type(storage_type(&spelled)?))
     }
 
     /// The type of values of an enumeration, or of its arrays, by the number that clients know.

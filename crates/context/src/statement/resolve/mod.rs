@@ -22,7 +22,7 @@ use saki_postgres::statement::walk::walk_mut;
 use saki_postgres::statement::{CONSTRAINT, name_of, position_of};
 use saki_system::is_system_relation;
 
-pub use self::types::{complete_type, is_about_types, resolve_types, spell_types};
+pub use self::types::{complete_type, is_about_types, resolve_type, resolve_types, spell_types};
 
 /// Where names are looked for.
 pub struct Scope<'c> {

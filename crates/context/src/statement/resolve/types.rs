@@ -28,6 +28,14 @@ pub fn resolve_types<T: VisitMut>(of: &mut T, catalog: &Catalog, path: &[String]
     }
 }
 
+/// The same of a type that is spelled.
+///
+/// # Errors
+/// As [`resolve_types`].
+pub fn resolve_type(of: &mut DataType, catalog: &Catalog, path: &[String]) -> Result<()> {
+    Types { catalog, path: Some(path), found: Vec::new() }.data_type(of)
+}
+
 /// The inverse: names as the catalogue keeps them in texts, with their schemas.
 pub fn spell_types<T: VisitMut>(of: &mut T, catalog: &Catalog) {
     let _ = walk_mut(of, &mut Types { catalog, path: None, found: Vec::new() });
@@ -138,7 +146,6 @@ impl Types<'_> {
                 } => self.data_type(data_type),
                 _ => Ok(()),
             }),
-            Sql::Prepare { data_types, .. } => data_types.iter_mut().try_for_each(|of| self.data_type(of)),
             Sql::CreateType { name, .. } => place(name, catalog, path),
             Sql::AlterType(alter) => {
                 complete_type(&mut alter.name, catalog, path);
@@ -174,5 +181,70 @@ impl VisitorMut for Types<'_> {
             }
             _ => ControlFlow::Continue(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::parser::Statement;
+    use saki_catalog::{EnumType, SchemaEntry};
+
+    use super::*;
+    use crate::statement::parse;
+
+    fn catalog() -> Catalog {
+        let mut catalog = Catalog::default();
+        catalog.put_schema(SchemaEntry { id: TableId(1), name: "inner".into(), comment: None });
+        for (id, schema, name) in [(2, PUBLIC, "mood"), (3, "inner", "mood"), (4, "inner", "Hue"), (5, PUBLIC, "name")]
+        {
+            let (id, labels) = (TableId(id), EnumType::numbered(vec!["a".into()]));
+            catalog.put_enum_type(EnumType { id, name: qualified(schema, name), schema: schema.into(), labels });
+        }
+        catalog
+    }
+
+    fn statement(sql: &str) -> Box<ast::Statement> {
+        match parse(sql).unwrap().swap_remove(0).0 {
+            Statement::Statement(statement) => statement,
+            other => panic!("{other}"),
+        }
+    }
+
+    /// A statement whose names have become those of states and names again, and how many there are.
+    fn spelled(sql: &str, path: &[&str]) -> (String, usize) {
+        let (catalog, mut statement) = (catalog(), statement(sql));
+        let path: Vec<String> = path.iter().map(|schema| (*schema).to_owned()).collect();
+        let found = resolve_types(statement.as_mut(), &catalog, &path).unwrap().len();
+        // What is known stays known.
+        assert_eq!(resolve_types(statement.as_mut(), &catalog, &[]).unwrap().len(), found, "{sql}");
+        spell_types(statement.as_mut(), &catalog);
+        (statement.to_string(), found)
+    }
+
+    #[test]
+    fn names_are_found_in_the_schemas_of_the_path() {
+        for (sql, path, expected, count) in [
+            ("SELECT 'a'::mood", &["public"][..], "SELECT 'a'::\"public\".\"mood\"", 1),
+            ("SELECT 'a'::mood", &["inner", "public"], "SELECT 'a'::\"inner\".\"mood\"", 1),
+            ("SELECT CAST('a' AS inner.mood)", &["public"], "SELECT CAST('a' AS \"inner\".\"mood\")", 1),
+            ("SELECT x::MOOD[] FROM t", &["public"], "SELECT x::\"public\".\"mood\"[] FROM t", 1),
+            ("SELECT 'a'::\"Hue\", 'a'::hue", &["inner"], "SELECT 'a'::\"inner\".\"Hue\", 'a'::hue", 1),
+            ("SELECT 'a'::name, 1::text", &["public"], "SELECT 'a'::name, 1::TEXT", 0),
+            ("SELECT 'a'::public.name", &[], "SELECT 'a'::\"public\".\"name\"", 1),
+            ("CREATE TABLE t (m mood, n int)", &["public"], "CREATE TABLE t (m \"public\".\"mood\", n INT)", 1),
+            ("DROP TYPE mood, other", &["inner"], "DROP TYPE \"inner\".\"mood\", other", 0),
+            ("ALTER TYPE mood RENAME TO x", &["public"], "ALTER TYPE \"public\".\"mood\" RENAME TO x", 0),
+            ("CREATE TYPE x AS ENUM ('b')", &["gone", "inner"], "CREATE TYPE \"inner\".x AS ENUM ('b')", 0),
+        ] {
+            assert_eq!(spelled(sql, path), (expected.to_owned(), count), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_type_that_has_gone_is_no_other() {
+        let mut before = statement("SELECT 'a'::mood");
+        let _ = resolve_types(before.as_mut(), &catalog(), &[PUBLIC.to_owned()]).unwrap();
+        let gone = resolve_types(before.as_mut(), &Catalog::default(), &[]).unwrap_err();
+        assert_eq!((gone.sqlstate(), &*gone.message), ("42704", "type \"mood\" does not exist"));
     }
 }
