@@ -1,7 +1,6 @@
 //! What a statement is, for a front end that carries some of them out itself: a server keeps the parameters of its
 //! connections, their prepared statements, and the streams of COPY.
 
-use arrow_schema::DataType as Arrow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopySource, CopyTarget, DiscardObject, Set, SetExpr,
@@ -10,7 +9,6 @@ use datafusion::sql::sqlparser::ast::{
 use super::parsed::Parsed;
 use saki_catalog::{Result, SqlError};
 use saki_postgres::statement::{is_move, name_of, object_name, setting_text};
-use saki_postgres::types::storage_type;
 use saki_store::CsvOptions;
 
 /// A table as a statement names it.

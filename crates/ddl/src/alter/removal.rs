@@ -171,7 +171,11 @@ fn drop_dependents(
             Subject::Default { table: of, column } => {
                 change(catalog, &of, |table| table.details[column].default = None);
             }
-            Subject::Table(_) | Subject::Sequence(_) | Subject::Index(_) => {}
+            Subject::Table(_)
+            | Subject::Sequence(_)
+            | Subject::Index(_)
+            | Subject::Column { .. }
+            | Subject::Type(_) => {}
         }
     }
     Ok(())

@@ -19,7 +19,7 @@ use self::immutable::{Place, check_form, check_immutable};
 use crate::alter::alter_stored_table;
 use crate::create;
 use crate::create::index::{made_of, name_in};
-use crate::names::spelled_name;
+use crate::names::{spelled_name, stored_expression};
 use saki_catalog::convert::is_whole;
 use saki_catalog::{Hidden, IndexColumn, Result, SqlError, Table};
 use saki_context::StatementContext;

@@ -5,7 +5,7 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
 use saki_base::Enumeration;
 use saki_catalog::{Catalog, PUBLIC, Result};
-use saki_context::statement::{self as statement_names, Found, Names, Parsed, Scope, TableName};
+use saki_context::statement::{self as statement_names, Names, Parsed, Scope, TableName};
 use saki_postgres::statement::AccessStatement;
 use saki_postgres::types::storage_type;
 

@@ -144,7 +144,7 @@ impl Catalog {
         self.put_shared_enum_type(Arc::new(of));
     }
 
-    pub(super) fn put_shared_enum_type(&mut self, of: Arc<EnumType>) {
+    pub(crate) fn put_shared_enum_type(&mut self, of: Arc<EnumType>) {
         let state = of.state();
         self.enum_types.insert(of.name.clone(), of);
         let is_other = |found: DataType| matches!(found, DataType::Enum(of) if of == state && !of.is_same_state(state));
@@ -168,7 +168,7 @@ impl Catalog {
     }
 
     /// A table whose columns' types are in the state of this catalog.
-    pub(super) fn bound(&self, table: Arc<Table>) -> Arc<Table> {
+    pub(crate) fn bound(&self, table: Arc<Table>) -> Arc<Table> {
         if table.columns.iter().all(|column| self.stale(column.data_type).is_none()) {
             return table;
         }
@@ -180,7 +180,7 @@ impl Catalog {
     }
 
     /// The same of a view.
-    pub(super) fn bound_view(&self, view: Arc<View>) -> Arc<View> {
+    pub(crate) fn bound_view(&self, view: Arc<View>) -> Arc<View> {
         if view.columns.iter().filter_map(|column| column.data_type).all(|of| self.stale(of).is_none()) {
             return view;
         }
