@@ -92,7 +92,7 @@ pub fn value(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
         DataType::Bool => any::<bool>().prop_map(Value::Bool).boxed(),
         DataType::Int2 => any::<i16>().prop_map(Value::Int2).boxed(),
         DataType::Int4 => any::<i32>().prop_map(Value::Int4).boxed(),
-        DataType::Int8 => any::<i64>().prop_map(Value::Int8).boxed(),
+        DataType::Int8 | DataType::Enum(_) => any::<i64>().prop_map(Value::Int8).boxed(),
         DataType::Float4 => (-1e9_f32..1e9).prop_map(Value::Float4).boxed(),
         DataType::Float8 => (-1e9_f64..1e9).prop_map(Value::Float8).boxed(),
         DataType::Decimal { .. } => (-999_999_999_999_i128..=999_999_999_999).prop_map(Value::Decimal).boxed(),

@@ -118,7 +118,7 @@ fn value_of(data_type: DataType, number: u64, length: usize) -> Value {
         DataType::Bool => Value::Bool(number.is_multiple_of(2)),
         DataType::Int2 => Value::Int2(number as i16),
         DataType::Int4 => Value::Int4(number as i32),
-        DataType::Int8 => Value::Int8(number as i64),
+        DataType::Int8 | DataType::Enum(_) => Value::Int8(number as i64),
         DataType::Float4 => Value::Float4(float(number) as f32),
         DataType::Float8 => Value::Float8(float(number)),
         DataType::Decimal { precision, .. } if precision <= 18 => {
@@ -182,7 +182,7 @@ fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
         }))),
         DataType::Int2 => primitive!(Int16Type, Int2),
         DataType::Int4 => primitive!(Int32Type, Int4),
-        DataType::Int8 => primitive!(Int64Type, Int8),
+        DataType::Int8 | DataType::Enum(_) => primitive!(Int64Type, Int8),
         DataType::Float4 => primitive!(Float32Type, Float4),
         DataType::Float8 => primitive!(Float64Type, Float8),
         DataType::Date => primitive!(Date32Type, Date),

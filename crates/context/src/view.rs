@@ -115,7 +115,8 @@ mod tests {
 
     #[test]
     fn a_session_that_has_ended_plans_no_views() {
-        let error = block_on(plan(&view("SELECT 1 AS a", &[("a", "a")]), &Weak::new())).unwrap_err();
+        let error =
+            block_on(plan(&view("SELECT 1 AS a", &[("a", "a")]), &Weak::new(), &Catalog::default())).unwrap_err();
         assert!(error.to_string().contains("the session has ended"), "{error}");
     }
 }

@@ -43,7 +43,7 @@ pub fn values(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Bool => any::<bool>().prop_map(Value::Bool).boxed(),
         DataType::Int2 => prop_oneof![any::<i16>(), -2_i16..3].prop_map(Value::Int2).boxed(),
         DataType::Int4 => prop_oneof![any::<i32>(), -2_i32..3].prop_map(Value::Int4).boxed(),
-        DataType::Int8 => prop_oneof![any::<i64>(), -2_i64..3].prop_map(Value::Int8).boxed(),
+        DataType::Int8 | DataType::Enum(_) => prop_oneof![any::<i64>(), -2_i64..3].prop_map(Value::Int8).boxed(),
         DataType::Float4 => {
             let special =
                 prop::sample::select(vec![0.0, -0.0, 1.0, -1.0, f32::NAN, -f32::NAN, f32::INFINITY, -f32::INFINITY]);

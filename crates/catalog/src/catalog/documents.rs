@@ -4,10 +4,11 @@ use saki_base::{DataType, KeyColumn, KeyLayout, RowColumn, RowLayout};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use super::difference::{Changed, Difference};
-use super::{Catalog, ColumnDetail, ObjectId, Prepared, RoleId, Table};
+use super::{Catalog, ColumnDetail, EnumType, ObjectId, Prepared, RoleId, Table};
 use crate::error::{Result, SqlError};
 
 /// The document about the logs.
@@ -21,8 +22,8 @@ impl Catalog {
         (KeyLayout::new([key]), RowLayout::new([row]))
     }
 
-    /// Named documents to store: one for the counters, one for the logs, one for each table, view, sequence, schema and
-    /// role, for who may use what, and for what each open transaction has staged.
+    /// Named documents to store: one for the counters, one for the logs, one for each table, view, sequence, type, schema
+    /// and role, for who may use what, and for what each open transaction has staged.
     pub fn documents(&self) -> Result<Vec<Document>> {
         let all = self.difference(&Self::default());
         let mut documents = Vec::new();
@@ -83,7 +84,7 @@ impl Catalog {
             "table" => self.put(complete(name, decode(name, bytes)?)?),
             "view" => self.put_view(decode(name, bytes)?),
             "sequence" => self.put_sequence(decode(name, bytes)?),
-            "type" => self.put_enum_type(decode(name, bytes)?),
+            "type" => self.put_enum_type(verified(name, decode(name, bytes)?)?),
             "schema" => self.put_schema(decode(name, bytes)?),
             "role" => self.put_role(decode(name, bytes)?),
             "access" => self.put_access(decode(name, bytes)?),
@@ -159,6 +160,15 @@ fn complete(name: &str, mut table: Table) -> Result<Table> {
     let refused = |what: String| SqlError::corrupt(format!("catalog entry {name:?}: {what}"));
     table.stored.verify(columns).map_err(refused)?;
     Ok(table)
+}
+
+/// Labels are found by their numbers.
+fn verified(name: &str, of: EnumType) -> Result<EnumType> {
+    let labels: HashSet<&str> = of.labels.iter().map(|(label, _)| label.as_str()).collect();
+    match of.labels.is_sorted_by(|(_, a), (_, b)| a < b) && labels.len() == of.labels.len() {
+        true => Ok(of),
+        false => Err(SqlError::corrupt(format!("catalog entry {name:?}: labels out of order, or twice"))),
+    }
 }
 
 fn encode(document: &impl Serialize) -> Result<Vec<u8>> {

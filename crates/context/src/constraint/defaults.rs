@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 
 use datafusion::execution::context::SessionState;
-use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Value, Values};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Query, SetExpr, Value, ValueWithSpan, Values};
+use saki_base::DataType;
 
 use saki_catalog::{Catalog, Identity, Result, SqlError, Table};
 use saki_postgres::dialect::check_default;
@@ -174,8 +175,22 @@ impl<'t> Defaults<'t> {
                 return Err(SqlError::unsupported("cannot use subquery in DEFAULT expression"));
             }
             check_default(state, &text)?;
+            check_label(table.columns[position].data_type, &named)?;
         }
         Ok(())
+    }
+}
+
+/// Refuses a text that is no label of a column's enumeration.
+///
+/// # Errors
+/// 22P02.
+fn check_label(data_type: DataType, default: &Expr) -> Result<()> {
+    match (data_type, default) {
+        (DataType::Enum(_), Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. })) => {
+            Ok(saki_base::Value::parse(data_type, text).map(drop)?)
+        }
+        _ => Ok(()),
     }
 }
 

@@ -107,7 +107,7 @@ fn values(random: &mut Random, data_type: DataType, rows: usize, nulls: f64) -> 
         DataType::Bool => Arc::new(BooleanArray::from(some(random, rows, nulls, |random| random.chance(0.5)))),
         DataType::Int2 => Arc::new(Int16Array::from(some(random, rows, nulls, |random| number(random) as i16))),
         DataType::Int4 => Arc::new(Int32Array::from(some(random, rows, nulls, |random| number(random) as i32))),
-        DataType::Int8 => Arc::new(Int64Array::from(some(random, rows, nulls, number))),
+        DataType::Int8 | DataType::Enum(_) => Arc::new(Int64Array::from(some(random, rows, nulls, number))),
         DataType::Float4 => Arc::new(Float32Array::from(some(random, rows, nulls, |random| float(random) as f32))),
         DataType::Float8 => Arc::new(Float64Array::from(some(random, rows, nulls, float))),
         DataType::Decimal { precision, scale } => {

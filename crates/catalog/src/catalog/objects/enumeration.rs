@@ -241,4 +241,14 @@ mod tests {
         let again = Catalog::from_documents(catalog.documents().unwrap()).unwrap();
         assert_eq!(label(&again), Some("blue"));
     }
+
+    #[test]
+    fn a_document_whose_labels_are_out_of_order_is_corrupt() {
+        let mut catalog = Catalog::default();
+        let mut mood = mood(&["sad", "ok"]);
+        mood.labels.swap(0, 1);
+        catalog.put_enum_type(mood);
+        let read = Catalog::from_documents(catalog.documents().unwrap());
+        assert_eq!(read.unwrap_err().sqlstate(), "XX001");
+    }
 }
