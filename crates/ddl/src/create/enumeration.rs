@@ -2,8 +2,10 @@
 //!
 //! # Who may see what, and when
 //! - What an enumeration's labels are is the catalog's to say, and nobody else's: a type that is made, changed or dropped
-//!   is others' when that is committed, as any change of a catalog, and what is undone has never been. A statement
-//!   reads and writes labels as its snapshot has them, from its beginning to its end.
+//!   is others' when that is committed, as any change of a catalog, and what is undone has never been. What a
+//!   statement reads and writes has the labels of its snapshot, from its beginning to its end. Types and labels that it
+//!   spells out are those of the newest catalog when it begins; only a transaction that keeps an older snapshot can tell,
+//!   and numbers are what is compared.
 //! - Rows have numbers, which never come to mean another label: a label that is added gets a number that no row has, one
 //!   that is renamed keeps its own, and none is ever taken away. So rows, their statistics and their indexes know
 //!   nothing of labels, and are the same before and after.

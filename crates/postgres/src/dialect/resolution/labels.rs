@@ -27,7 +27,9 @@ pub fn cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let (from, to) = (source.as_ref().and_then(enumeration), enumeration(&target));
     Ok(match (from, to) {
         (None, None) => Transformed::no(Expr::Cast(cast)),
-        (Some(from), Some(to)) if from == to => Transformed::yes(*cast.expr),
+        (Some(from), Some(to)) if from.is_same_state(to) => Transformed::yes(*cast.expr),
+        // The numbers are the same.
+        (Some(from), Some(to)) if from == to => Transformed::no(Expr::Cast(cast)),
         (None, Some(to)) => match source {
             None if is_null(&cast.expr) => Transformed::yes(Expr::Literal(ScalarValue::try_from(&target)?, None)),
             None => Transformed::yes(typed(*cast.expr, &target)?),
@@ -49,7 +51,8 @@ fn array(cast: Cast, source: Option<Arrow>, target: &Arrow) -> Result<Transforme
     };
     let (from, to) = (element(&source), element(target));
     match (from.and_then(enumeration), to.and_then(enumeration)) {
-        (Some(from), Some(to)) if from == to => Ok(Transformed::yes(*cast.expr)),
+        (Some(from), Some(to)) if from.is_same_state(to) => Ok(Transformed::yes(*cast.expr)),
+        (Some(from), Some(to)) if from == to => Ok(Transformed::no(Expr::Cast(cast))),
         (Some(_), None) if is_text(target) => Ok(Transformed::no(Expr::Cast(cast))),
         (Some(_), None) if to.is_some_and(is_text) => Ok(Transformed::yes(texts(*cast.expr))),
         (None, Some(_)) if is_empty(&cast.expr) => Ok(Transformed::no(Expr::Cast(cast))),

@@ -1,11 +1,11 @@
 //! The type that expressions of different types have together: PostgreSQL's rules for operators (chapter 10.2) and for
 //! UNION, CASE and what is like them (chapter 10.5).
 
-use arrow_schema::{DataType as Arrow, TimeUnit};
+use arrow_schema::DataType as Arrow;
 use saki_base::{DataType, Enumeration};
 
 use crate::types::stored_as;
-use saki_catalog::SqlError;
+use saki_catalog::{SqlError, enumeration};
 use saki_system::type_name;
 
 /// PostgreSQL's categories of types; types of different ones are not brought together.
@@ -63,8 +63,12 @@ fn category(data_type: &Arrow) -> Option<Category> {
     })
 }
 
-/// What a type is before: each is converted implicitly to those after it in its category.
-fn rank(data_type: &Arrow) -> u8 {
+/// What a type is before: each is converted implicitly to those after it in its category. Of states of an enumeration
+/// the newer one is after.
+fn rank(data_type: &Arrow) -> u32 {
+    if let Some(of) = enumeration(data_type) {
+        return of.number();
+    }
     match data_type {
         Arrow::Int16 | Arrow::Date32 => 0,
         Arrow::Int32 | Arrow::Timestamp(_, None) => 1,
@@ -77,7 +81,7 @@ fn rank(data_type: &Arrow) -> u8 {
 }
 
 fn has_zone(data_type: &Arrow) -> bool {
-    matches!(data_type, Arrow::Timestamp(TimeUnit::Microsecond, Some(_)))
+    matches!(data_type, Arrow::Timestamp(_, Some(_)))
 }
 
 /// Operands of a comparison. A float beside any other number is compared as a double.
@@ -97,7 +101,8 @@ pub fn compared(left: &Arrow, right: &Arrow) -> Together {
         return Together::Cast(Arrow::Float64);
     }
     let together = if rank(right) > rank(left) { right.clone() } else { left.clone() };
-    // What a moment without a zone is beside one with a zone is for the session to say.
+    // What a moment without a zone is beside one with a zone is for the session to say; and the planner does not bring
+    // states of an enumeration together.
     if left != right && has_zone(&together) { Together::Cast(together) } else { Together::As(together) }
 }
 
