@@ -147,6 +147,7 @@ pub fn do_not_match(place: &str, left: &Arrow, right: &Arrow) -> SqlError {
 #[cfg(test)]
 mod tests {
     use arrow_schema::TimeUnit;
+    use saki_base::types::enumeration::Labels;
 
     use super::*;
 
@@ -177,6 +178,21 @@ mod tests {
         assert_eq!(of(&[Arrow::Date32, MOMENT]), Together::As(MOMENT));
         assert_eq!(of(&[Arrow::Utf8, Arrow::Int64]), Together::Apart);
         assert_eq!(of(&[]), Together::Unknown);
+    }
+
+    #[test]
+    fn states_of_an_enumeration_become_the_newer_one() {
+        let state = |id, count: i64| {
+            let labels = (1..=count).map(|number| (number.to_string(), number)).collect();
+            let of = Enumeration::new(Labels { id, name: format!("e{id}"), labels, ..Labels::default() });
+            saki_exec::arrow_type(DataType::Enum(of))
+        };
+        let (before, after, other) = (state(7001, 1), state(7001, 2), state(7002, 1));
+        assert_eq!(compared(&before, &before), Together::As(before.clone()));
+        assert_eq!(compared(&before, &after), Together::Cast(after.clone()));
+        assert_eq!(chosen([&after, &before]), Together::Cast(after.clone()));
+        assert_eq!(compared(&after, &other), Together::Apart);
+        assert_eq!(no_operator(&after, "=", &other).message, "operator does not exist: e7001 = e7002");
     }
 
     #[test]
