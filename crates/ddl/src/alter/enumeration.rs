@@ -26,7 +26,7 @@ pub async fn alter_type(
     let generation = cx.generation()?;
     let of = generation.catalog.enum_type(&known).ok_or_else(|| undefined_type(name))?;
     let tables = columns_of_type(&generation.catalog, of.id);
-    let tables: Vec<_> = tables.map(|(table, _)| (table.name.clone(), LockMode::AccessExclusive)).collect();
+    let tables: Vec<_> = tables.map(|(table, _)| (table.name.clone(), LockMode::ShareRowExclusive)).collect();
     let _locked = cx.transactions.lock_tables(&tables, Policy::Wait).await?;
     let missing = undefined_type(name);
     cx.change_catalog(move |db| {

@@ -1,4 +1,7 @@
 //! Texts as labels of an enumeration, and arrays of labels as texts.
+//!
+//! Arrays and rows with labels must be no constants of a plan: the planner shows such constants as Arrow does, which takes
+//! the type of labels for moments in a zone that there is not. So what makes them is given nothing that it could work out.
 
 use std::sync::{Arc, LazyLock};
 
@@ -6,7 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray};
 use arrow_schema::{DataType as Arrow, Field};
 use datafusion::arrow::compute::cast;
-use datafusion::common::Result;
+use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
@@ -17,7 +20,7 @@ use saki_catalog::convert::{array_of, shown};
 
 /// A text as a label; one that is none is an error where it is met.
 pub fn read(text: Expr, of: Enumeration) -> Expr {
-    function(Conversion::Read(of, of.number())).call(vec![text])
+    function(Conversion::Read { of, state: of.number() }).call(vec![text])
 }
 
 /// An array of labels as one of texts.
@@ -26,15 +29,45 @@ pub fn texts(labels: Expr) -> Expr {
     FUNCTION.call(vec![labels])
 }
 
-fn function(conversion: Conversion) -> ScalarUDF {
-    ScalarUDF::from(Labels { conversion, signature: Signature::any(1, Volatility::Immutable) })
+/// A label that is to be part of an array or a row.
+pub fn kept(label: Expr) -> Expr {
+    static FUNCTION: LazyLock<ScalarUDF> = LazyLock::new(|| function(Conversion::Kept));
+    match &label {
+        Expr::ScalarFunction(call) if call.name() == KEPT => label,
+        _ => FUNCTION.call(vec![label]),
+    }
 }
+
+/// An array without labels, or NULL of its type.
+pub fn no_labels(of: Enumeration, is_null: bool) -> Expr {
+    function(Conversion::None { of, state: of.number(), is_null }).call(Vec::new())
+}
+
+fn function(conversion: Conversion) -> ScalarUDF {
+    let signature = match conversion {
+        Conversion::Read { .. } | Conversion::Texts => Signature::any(1, Volatility::Immutable),
+        Conversion::Kept => Signature::any(1, Volatility::Volatile),
+        Conversion::None { .. } => Signature::nullary(Volatility::Volatile),
+    };
+    ScalarUDF::from(Labels { conversion, signature })
+}
+
+const KEPT: &str = "kept_label";
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Conversion {
     /// With the number of the enumeration's state: another has other labels.
-    Read(Enumeration, u32),
+    Read {
+        of: Enumeration,
+        state: u32,
+    },
     Texts,
+    Kept,
+    None {
+        of: Enumeration,
+        state: u32,
+        is_null: bool,
+    },
 }
 
 #[derive(PartialEq, Eq, Hash, Debug)]
@@ -46,8 +79,10 @@ struct Labels {
 impl ScalarUDFImpl for Labels {
     fn name(&self) -> &str {
         match self.conversion {
-            Conversion::Read(..) => "enum_in",
-            Conversion::Texts => "enum_out",
+            Conversion::Read { .. } => "read_label",
+            Conversion::Texts => "label_texts",
+            Conversion::Kept => KEPT,
+            Conversion::None { .. } => "no_labels",
         }
     }
 
@@ -55,20 +90,35 @@ impl ScalarUDFImpl for Labels {
         &self.signature
     }
 
-    fn return_type(&self, _: &[Arrow]) -> Result<Arrow> {
+    fn return_type(&self, arguments: &[Arrow]) -> Result<Arrow> {
         Ok(match self.conversion {
-            Conversion::Read(of, _) => saki_exec::arrow_type(DataType::Enum(of)),
+            Conversion::Read { of, .. } => saki_exec::arrow_type(DataType::Enum(of)),
             Conversion::Texts => Arrow::List(Arc::new(Field::new_list_field(Arrow::Utf8, true))),
+            Conversion::Kept => arguments.first().cloned().unwrap_or(Arrow::Null),
+            Conversion::None { of, .. } => list_of(of),
         })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let convert = |arrays: &[ArrayRef]| match self.conversion {
-            Conversion::Read(of, _) => values(&arrays[0], of),
-            Conversion::Texts => lists(&arrays[0]),
-        };
-        make_scalar_function(convert, Vec::new())(&args.args)
+        match self.conversion {
+            Conversion::Read { of, .. } => {
+                make_scalar_function(move |arrays: &[ArrayRef]| values(&arrays[0], of), Vec::new())(&args.args)
+            }
+            Conversion::Texts => make_scalar_function(|arrays: &[ArrayRef]| lists(&arrays[0]), Vec::new())(&args.args),
+            Conversion::Kept => Ok(args.args.into_iter().next().unwrap_or(ColumnarValue::Scalar(ScalarValue::Null))),
+            Conversion::None { of, is_null: true, .. } => {
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from(&list_of(of))?))
+            }
+            Conversion::None { of, .. } => {
+                let label = saki_exec::arrow_type(DataType::Enum(of));
+                Ok(ColumnarValue::Scalar(ScalarValue::List(ScalarValue::new_list_nullable(&[], &label))))
+            }
+        }
     }
+}
+
+fn list_of(of: Enumeration) -> Arrow {
+    Arrow::List(Arc::new(Field::new_list_field(saki_exec::arrow_type(DataType::Enum(of)), true)))
 }
 
 /// # Errors

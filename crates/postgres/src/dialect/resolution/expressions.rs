@@ -69,7 +69,7 @@ impl TreeNodeRewriter for Types<'_> {
             Expr::InSubquery(within) => Transformed::yes(self.in_subquery(within)?),
             Expr::Cast(cast) => labels::cast(cast, self.schema)?,
             Expr::Case(case) => self.coerced(self.case(case)?)?,
-            Expr::ScalarFunction(call) => self.function(call)?,
+            Expr::ScalarFunction(call) => labels::unfolded(self.function(call)?, self.schema),
             Expr::AggregateFunction(mut call) => {
                 match ORDERED.contains(&call.func.name()) {
                     true if call.params.order_by.is_empty() => return Err(unordered(call.func.name())),

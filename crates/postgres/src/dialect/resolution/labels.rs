@@ -9,7 +9,7 @@ use crate::dialect::types::{known_type, typed};
 use saki_catalog::{SqlError, enumeration};
 use saki_functions::arithmetic::NUMERIC;
 use saki_functions::bytes::{BYTEA, UUID};
-use saki_functions::casts::labels::{read, texts};
+use saki_functions::casts::labels::{kept, no_labels, read, texts};
 use saki_functions::json::{AS_JSON, AS_JSONB};
 use saki_system::type_name;
 
@@ -43,24 +43,50 @@ pub fn cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
 
 /// The same of arrays. Those that are written out have been cast element by element before.
 fn array(cast: Cast, source: Option<Arrow>, target: &Arrow) -> Result<Transformed<Expr>> {
-    let Some(source) = source else {
-        return Ok(match is_null(&cast.expr) {
-            true => Transformed::yes(Expr::Literal(ScalarValue::try_from(target)?, None)),
-            false => Transformed::yes(typed(*cast.expr, target)?),
+    let (from, to) = (source.as_ref().and_then(element), element(target));
+    let Some(source) = &source else {
+        return Ok(match to.and_then(enumeration) {
+            Some(of) if is_null(&cast.expr) => Transformed::yes(no_labels(of, true)),
+            _ => Transformed::yes(typed(*cast.expr, target)?),
         });
     };
-    let (from, to) = (element(&source), element(target));
     match (from.and_then(enumeration), to.and_then(enumeration)) {
         (Some(from), Some(to)) if from.is_same_state(to) => Ok(Transformed::yes(*cast.expr)),
         (Some(from), Some(to)) if from == to => Ok(Transformed::no(Expr::Cast(cast))),
         (Some(_), None) if is_text(target) => Ok(Transformed::no(Expr::Cast(cast))),
         (Some(_), None) if to.is_some_and(is_text) => Ok(Transformed::yes(texts(*cast.expr))),
-        (None, Some(_)) if is_empty(&cast.expr) => Ok(Transformed::no(Expr::Cast(cast))),
-        (None, Some(_)) if is_text(&source) || from.is_some_and(is_text) => {
-            let message = format!("a cast of {} to {} is not supported", type_name(&source), type_name(target));
+        (None, Some(of)) if is_empty(&cast.expr) => Ok(Transformed::yes(no_labels(of, false))),
+        (None, Some(_)) if is_text(source) || from.is_some_and(is_text) => {
+            let message = format!("a cast of {} to {} is not supported", type_name(source), type_name(target));
             Err(SqlError::unsupported(message).hint("write the array out: ARRAY[…], or '{…}'").into())
         }
-        _ => Err(no_cast(&source, target)),
+        _ => Err(no_cast(source, target)),
+    }
+}
+
+/// A call of which labels become parts of an array or a row: it is not worked out beforehand.
+pub fn unfolded(mut call: Transformed<Expr>, schema: &DFSchema) -> Transformed<Expr> {
+    let is_label = |arg: &Expr| known_type(arg, schema).as_ref().and_then(enumeration).is_some();
+    let is_constant = |arg: &Expr| !arg.any_column_refs() && is_label(arg);
+    let has_any = matches!(&call.data, Expr::ScalarFunction(of) if of.args.iter().any(is_constant));
+    if has_any
+        && known_type(&call.data, schema).is_some_and(|of| holds_labels(&of))
+        && let Expr::ScalarFunction(of) = &mut call.data
+    {
+        for arg in of.args.iter_mut().filter(|arg| is_constant(arg)) {
+            *arg = kept(std::mem::take(arg));
+        }
+        call.transformed = true;
+    }
+    call
+}
+
+fn holds_labels(of: &Arrow) -> bool {
+    let is_label = |of: &Arrow| enumeration(of).is_some() || holds_labels(of);
+    match of {
+        Arrow::List(field) => is_label(field.data_type()),
+        Arrow::Struct(fields) => fields.iter().any(|field| is_label(field.data_type())),
+        _ => false,
     }
 }
 
