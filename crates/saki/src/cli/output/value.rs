@@ -46,14 +46,23 @@ impl<'a> Cells<'a> {
         }
         let written = match &self.formatter {
             Some(formatter) => write!(text, "{}", formatter.value(row)),
-            None => match own(self.array, row) {
-                Some((value, sql_type)) => write!(text, "{}", saki_base::display(value, sql_type)),
-                None => write!(text, "?"),
+            None => match (own(self.array, row), labels(self.array, row)) {
+                (Some((value, sql_type)), _) => write!(text, "{}", saki_base::display(value, sql_type)),
+                (None, Some(labels)) => write!(text, "[{}]", labels.join(", ")),
+                (None, None) => write!(text, "?"),
             },
         };
         debug_assert!(written.is_ok(), "writing to a string cannot fail");
         true
     }
+}
+
+/// The labels of an array, which Arrow takes for moments.
+fn labels(array: &ArrayRef, row: usize) -> Option<Vec<&'static str>> {
+    let elements = array.as_list_opt::<i32>()?.value(row);
+    let of = saki_exec::enumeration(elements.data_type())?;
+    let numbers = elements.as_primitive::<TimestampSecondType>().iter();
+    Some(numbers.map(|number| number.map_or("", |number| of.label(number).unwrap_or("?"))).collect())
 }
 
 /// The value as one of ours, for the types that Arrow prints differently.
