@@ -1,5 +1,5 @@
-//! Statements that define something: tables, indexes, views, sequences, types and schemas that come, go and change, and what
-//! keeps them in order, from ANALYZE to backups.
+//! Statements that define something: tables, indexes, views, sequences, types and schemas that come, go and change, and
+//! what keeps them in order, from ANALYZE to backups.
 //!
 //! ```text
 //!   statement ─► plain change of a catalog (constraint, column, alter, …)

@@ -37,8 +37,8 @@ pub fn taken(name: &str) -> SqlError {
     SqlError::invalid(format!("relation {name:?} already exists")).code("42P07")
 }
 
-/// An expression as the catalog keeps it: a name needs no cast to `regclass`, and a label none to its enumeration. So no
-/// kept expression names an enumeration, whose name and state change.
+/// An expression as the catalog keeps it: a name needs no cast to `regclass`, and a label none to its enumeration. So
+/// no kept expression names an enumeration, whose name and state change.
 ///
 /// # Errors
 /// 0A000 for anything else that is cast to one.

@@ -3,10 +3,10 @@
 //! A value is a number, and numbers are ordered as the labels are; a label may be called otherwise without a row being
 //! touched, and another may come between two, as numbers lie [`STEP`] apart.
 //!
-//! What an enumeration is, is said by the catalogue of a database, which changes. Here each state of it that the process
-//! has met is kept under a number, for good: so a type stays a small value that can be copied, and whoever has it can read
-//! and write labels without asking a catalogue. A state is as large as its labels, and one comes with each statement that
-//! changes an enumeration.
+//! What an enumeration is, is said by the catalogue of a database, which changes. Here each state of it that the
+//! process has met is kept under a number, for good: so a type stays a small value that can be copied, and whoever has
+//! it can read and write labels without asking a catalogue. A state is as large as its labels, and one comes with each
+//! statement that changes an enumeration.
 
 use std::collections::HashMap;
 use std::fmt;

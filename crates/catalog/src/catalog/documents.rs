@@ -22,8 +22,8 @@ impl Catalog {
         (KeyLayout::new([key]), RowLayout::new([row]))
     }
 
-    /// Named documents to store: one for the counters, one for the logs, one for each table, view, sequence, type, schema
-    /// and role, for who may use what, and for what each open transaction has staged.
+    /// Named documents to store: one for the counters, one for the logs, one for each table, view, sequence, type,
+    /// schema and role, for who may use what, and for what each open transaction has staged.
     pub fn documents(&self) -> Result<Vec<Document>> {
         let all = self.difference(&Self::default());
         let mut documents = Vec::new();

@@ -1,4 +1,5 @@
-//! ALTER TABLE, ALTER INDEX, ALTER VIEW, ALTER SEQUENCE and ALTER TYPE: tried on the generation, validated, and published.
+//! ALTER TABLE, ALTER INDEX, ALTER VIEW, ALTER SEQUENCE and ALTER TYPE: tried on the generation, validated, and
+//! published.
 //!
 //! A table whose rows get another shape or another key is loaded anew from a query over itself, with bounded memory.
 //! Rows stay as they are where columns are dropped, or added with one value for all of them (`missing`), and so they do

@@ -1,17 +1,17 @@
 //! CREATE TYPE … AS ENUM, and the names of such types.
 //!
 //! # Who may see what, and when
-//! - What an enumeration's labels are is the catalog's to say, and nobody else's: a type that is made, changed or dropped
-//!   is others' when that is committed, as any change of a catalog, and what is undone has never been. What a
+//! - What an enumeration's labels are is the catalog's to say, and nobody else's: a type that is made, changed or
+//!   dropped is others' when that is committed, as any change of a catalog, and what is undone has never been. What a
 //!   statement reads and writes has the labels of its snapshot, from its beginning to its end. Types and labels that it
-//!   spells out are those of the newest catalog when it begins; only a transaction that keeps an older snapshot can tell,
-//!   and numbers are what is compared.
-//! - Rows have numbers, which never come to mean another label: a label that is added gets a number that no row has, one
-//!   that is renamed keeps its own, and none is ever taken away. So rows, their statistics and their indexes know
+//!   spells out are those of the newest catalog when it begins; only a transaction that keeps an older snapshot can
+//!   tell, and numbers are what is compared.
+//! - Rows have numbers, which never come to mean another label: a label that is added gets a number that no row has,
+//!   one that is renamed keeps its own, and none is ever taken away. So rows, their statistics and their indexes know
 //!   nothing of labels, and are the same before and after.
 //! - Whoever changes a type has it, and the tables with columns of it but for reading, to itself until the transaction
-//!   ends: others that change rows there wait, and then see the labels of then. So a number is written only by who knows its label, and
-//!   two who add labels do not give them the same number.
+//!   ends: others that change rows there wait, and then see the labels of then. So a number is written only by who
+//!   knows its label, and two who add labels do not give them the same number.
 //! - A column of a dropped type goes with it. Rows that have it still are read past it: its 8 bytes are known from the
 //!   column's own type, which the table keeps, and whose labels nobody asks for.
 

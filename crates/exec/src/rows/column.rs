@@ -11,7 +11,9 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType as ArrowType, IntervalUnit, TimeUnit};
-use saki_base::{DataType, Enumeration, INTERVAL_BYTES, Interval, ValueRef};
+use saki_base::{DataType, INTERVAL_BYTES, Interval, ValueRef};
+
+use super::labels::labels_type;
 
 /// The Arrow type in which a column's values leave the engine.
 pub fn arrow_type(data_type: DataType) -> ArrowType {
@@ -35,26 +37,6 @@ pub fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::Json => ArrowType::LargeBinary,
         DataType::Jsonb => ArrowType::LargeUtf8,
         DataType::Enum(of) => labels_type(of),
-    }
-}
-
-/// What the zone of the type of an enumeration's labels begins with; its state's number follows.
-const ENUMERATION: &str = "enum ";
-
-/// The Arrow type of an enumeration's labels. Arrow has one type that is ordered as an integer is and has room to say
-/// which type it is: seconds of a zone. No other values are such; moments have microseconds. So no operator takes labels
-/// for numbers, and those of two enumerations are not taken for one.
-fn labels_type(of: Enumeration) -> ArrowType {
-    ArrowType::Timestamp(TimeUnit::Second, Some(format!("{ENUMERATION}{}", of.number()).into()))
-}
-
-/// The enumeration whose labels are of an Arrow type; `None`: it is that of other values.
-pub fn enumeration(arrow: &ArrowType) -> Option<Enumeration> {
-    match arrow {
-        ArrowType::Timestamp(TimeUnit::Second, Some(zone)) => {
-            Enumeration::numbered(zone.strip_prefix(ENUMERATION)?.parse().ok()?)
-        }
-        _ => None,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Texts as labels of an enumeration, and arrays of labels as texts.
 //!
-//! Arrays and rows with labels must be no constants of a plan: the planner shows such constants as Arrow does, which takes
-//! the type of labels for moments in a zone that there is not. So what makes them is given nothing that it could work out.
+//! Arrays and rows with labels must be no constants of a plan: the planner shows such constants as Arrow does, which
+//! takes the type of labels for moments in a zone that there is not. So what makes them is given nothing that it could
+//! work out.
 
 use std::sync::{Arc, LazyLock};
 

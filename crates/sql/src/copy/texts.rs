@@ -1,5 +1,5 @@
-//! Columns that a file gets as texts: JSON; labels; intervals, as Parquet has none with microseconds; and times in CSV, which
-//! may be 24:00.
+//! Columns that a file gets as texts: JSON; labels; intervals, as Parquet has none with microseconds; and times in CSV,
+//! which may be 24:00.
 
 use std::sync::Arc;
 

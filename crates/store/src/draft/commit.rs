@@ -166,10 +166,6 @@ fn refuse_conflicts(published: &Catalog, own: &Catalog, difference: &Difference)
     let gone = difference.tables.iter().filter_map(|table| Some(&table.before.as_ref()?.name));
     let gone: HashSet<&String> = gone.collect();
     names.filter(|name| !gone.contains(name)).try_for_each(|name| published.refuse_taken(name))?;
-    let mut types = new_names(&difference.enum_types, |of| &of.name);
-    if let Some(name) = types.find(|name| published.enum_type(name).is_some()) {
-        return Err(SqlError::invalid(format!("type {name:?} already exists")).code("42710"));
-    }
     let schemas = after(&difference.tables).map(|table| &table.schema);
     let schemas = schemas.chain(after(&difference.enum_types).map(|of| &of.schema));
     let schemas = schemas.chain(after(&difference.views).map(|snapshot| &snapshot.schema));

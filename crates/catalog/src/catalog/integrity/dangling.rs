@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use saki_base::{Column, DataType, TableId};
+use saki_base::TableId;
 
 use super::nextval;
 use crate::catalog::{Catalog, Changed, Difference, Sequence, Table, View};
@@ -26,7 +26,7 @@ impl Catalog {
             let name = &view.name;
             return Err(conflict(format!("what view {name:?} reads of {lost:?} has been dropped or changed")));
         }
-        self.refuse_untyped(difference)?;
+        self.refuse_untyped(before, difference)?;
         self.refuse_undrawable(before, difference)
     }
 
@@ -70,24 +70,6 @@ impl Catalog {
         self.get(name).is_some() || self.view(name).is_some()
     }
 
-    fn refuse_untyped(&self, difference: &Difference) -> Result<()> {
-        let lacks = |column: &Column| match column.data_type {
-            DataType::Enum(of) => self.enum_type_of(TableId(of.id())).is_none(),
-            _ => false,
-        };
-        let changed = difference.tables.iter().filter_map(|table| table.after.as_ref());
-        // Of a type that goes anybody may have made a column.
-        let goes = difference.enum_types.iter().any(|of| of.after.is_none());
-        let all = self.tables().filter(|_| goes).chain(changed);
-        match all.into_iter().find_map(|table| Some((table, table.columns.iter().find(|column| lacks(column))?))) {
-            None => Ok(()),
-            Some((table, column)) => Err(conflict(format!(
-                "the type of column {:?} of table {:?} has been dropped",
-                column.name, table.name
-            ))),
-        }
-    }
-
     fn refuse_undrawable(&self, before: &Self, difference: &Difference) -> Result<()> {
         let gone = difference.sequences.iter().filter_map(|sequence| self.gone(sequence));
         let gone: BTreeSet<String> = gone.map(|sequence| nextval(&sequence.name)).collect();
@@ -113,7 +95,7 @@ impl Catalog {
     }
 }
 
-fn type_of(table: &Table, column: u32) -> Option<DataType> {
+fn type_of(table: &Table, column: u32) -> Option<saki_base::DataType> {
     table.position_of(column).map(|position| table.columns[position].data_type)
 }
 
@@ -131,13 +113,16 @@ fn undrawable(table: &Table) -> SqlError {
     conflict(format!("the sequence that a default of table {:?} draws from has been dropped", table.name))
 }
 
-fn conflict(what: String) -> SqlError {
+/// 40001.
+pub(super) fn conflict(what: String) -> SqlError {
     let message = format!("could not serialize access: {what} meanwhile");
     SqlError::invalid(message).code("40001").hint("repeat the transaction")
 }
 
 #[cfg(test)]
 mod tests {
+    use saki_base::DataType;
+
     use super::*;
     use crate::fixture::{column, sequence, table, view};
 

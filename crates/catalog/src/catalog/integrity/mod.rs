@@ -1,6 +1,8 @@
-//! What a table's constraints and defaults refer to, and views are over: columns, other tables, sequences.
+//! What a table's constraints and defaults refer to, and views are over: columns, other tables, sequences; and what its
+//! columns are of.
 
 mod dangling;
+mod types;
 mod view_depth;
 
 use saki_base::TableId;

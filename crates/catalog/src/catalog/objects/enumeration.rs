@@ -1,25 +1,19 @@
-//! Enumerations of a catalog (`CREATE TYPE … AS ENUM`), and the columns that are of one.
-//!
-//! A column's type says which enumeration it is; what its labels are is the catalog's to say. Whoever reads a table finds
-//! both: a table that is put here, or whose enumeration changes, gets its columns' types in the state of this catalog.
-
-use std::sync::Arc;
+//! Enumerations of a catalog: `CREATE TYPE … AS ENUM`.
 
 use saki_base::types::enumeration::{Labels, STEP};
-use saki_base::{DataType, Enumeration, TableId};
+use saki_base::{Enumeration, TableId};
 use serde::{Deserialize, Serialize};
 
-use super::{View, bare};
+use super::bare;
 use crate::PUBLIC;
 use crate::catalog::privileges::{FIRST_OID, OIDS_PER_ID};
-use crate::catalog::{Catalog, Table};
 use crate::error::{Result, SqlError};
 
 /// A type whose values are labels.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct EnumType {
     pub id: TableId,
-    /// As [`Table::name`]; names of types are apart from those of relations.
+    /// As a table's; names of types are apart from those of relations.
     pub name: String,
     pub schema: String,
     /// Labels and the numbers that stand for them in rows, by these.
@@ -125,77 +119,9 @@ impl EnumType {
     }
 }
 
-impl Catalog {
-    pub fn enum_types(&self) -> impl Iterator<Item = &Arc<EnumType>> {
-        self.enum_types.values()
-    }
-
-    /// The enumeration of a name as [`EnumType::name`].
-    pub fn enum_type(&self, name: &str) -> Option<&Arc<EnumType>> {
-        self.enum_types.get(name)
-    }
-
-    /// The enumeration that a column's type names.
-    pub fn enum_type_of(&self, id: TableId) -> Option<&Arc<EnumType>> {
-        self.enum_types.values().find(|of| of.id == id)
-    }
-
-    pub fn put_enum_type(&mut self, of: EnumType) {
-        self.put_shared_enum_type(Arc::new(of));
-    }
-
-    pub(crate) fn put_shared_enum_type(&mut self, of: Arc<EnumType>) {
-        let state = of.state();
-        self.enum_types.insert(of.name.clone(), of);
-        let is_other = |found: DataType| matches!(found, DataType::Enum(of) if of == state && !of.is_same_state(state));
-        let has = |table: &Table| table.columns.iter().any(|column| is_other(column.data_type));
-        let tables: Vec<_> = self.tables.values().filter(|table| has(table)).map(Arc::clone).collect();
-        tables.into_iter().for_each(|table| self.put_table(table));
-        let has = |view: &View| view.columns.iter().filter_map(|column| column.data_type).any(is_other);
-        let views: Vec<_> = self.views.values().filter(|view| has(view)).map(Arc::clone).collect();
-        views.into_iter().for_each(|view| self.put_shared_view(view));
-    }
-
-    pub fn remove_enum_type(&mut self, name: &str) -> Option<Arc<EnumType>> {
-        self.enum_types.remove(name)
-    }
-
-    /// A column's type in the state of this catalog; `None`: it is so already.
-    fn stale(&self, data_type: DataType) -> Option<DataType> {
-        let DataType::Enum(of) = data_type else { return None };
-        let state = self.enum_type_of(TableId(of.id()))?.state();
-        (!state.is_same_state(of)).then_some(DataType::Enum(state))
-    }
-
-    /// A table whose columns' types are in the state of this catalog.
-    pub(crate) fn bound(&self, table: Arc<Table>) -> Arc<Table> {
-        if table.columns.iter().all(|column| self.stale(column.data_type).is_none()) {
-            return table;
-        }
-        let mut table = Arc::unwrap_or_clone(table);
-        for column in &mut table.columns {
-            column.data_type = self.stale(column.data_type).unwrap_or(column.data_type);
-        }
-        Arc::new(table)
-    }
-
-    /// The same of a view.
-    pub(crate) fn bound_view(&self, view: Arc<View>) -> Arc<View> {
-        if view.columns.iter().filter_map(|column| column.data_type).all(|of| self.stale(of).is_none()) {
-            return view;
-        }
-        let mut view = Arc::unwrap_or_clone(view);
-        for data_type in view.columns.iter_mut().filter_map(|column| column.data_type.as_mut()) {
-            *data_type = self.stale(*data_type).unwrap_or(*data_type);
-        }
-        Arc::new(view)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{column, table};
 
     fn mood(labels: &[&str]) -> EnumType {
         let labels = EnumType::numbered(labels.iter().map(|label| (*label).to_owned()).collect());
@@ -221,34 +147,5 @@ mod tests {
         let many = (0..40).find_map(|n| mood.add(&format!("n{n}"), &Place::After("sad".into())).err());
         assert_eq!(many.unwrap().sqlstate(), "54000");
         assert!(mood.labels.is_sorted_by_key(|(_, number)| *number) && mood.labels.len() > 20);
-    }
-
-    #[test]
-    fn columns_have_the_labels_that_the_catalog_has_now() {
-        let mut catalog = Catalog::default();
-        catalog.put_enum_type(mood(&["sad"]));
-        let of = DataType::Enum(mood(&["sad"]).state());
-        catalog.put(table("t", vec![column("m", of, true)], Vec::new()));
-        let label = |catalog: &Catalog| match catalog.get("t").unwrap().columns[0].data_type {
-            DataType::Enum(of) => of.label(STEP),
-            _ => None,
-        };
-        let before = catalog.clone();
-        let mut renamed = mood(&["sad"]);
-        renamed.rename("sad", "blue").unwrap();
-        catalog.put_enum_type(renamed);
-        assert_eq!((label(&before), label(&catalog)), (Some("sad"), Some("blue")));
-        let again = Catalog::from_documents(catalog.documents().unwrap()).unwrap();
-        assert_eq!(label(&again), Some("blue"));
-    }
-
-    #[test]
-    fn a_document_whose_labels_are_out_of_order_is_corrupt() {
-        let mut catalog = Catalog::default();
-        let mut mood = mood(&["sad", "ok"]);
-        mood.labels.swap(0, 1);
-        catalog.put_enum_type(mood);
-        let read = Catalog::from_documents(catalog.documents().unwrap());
-        assert_eq!(read.unwrap_err().sqlstate(), "XX001");
     }
 }

@@ -1,5 +1,6 @@
 //! Names of enumerations become names that say which one is meant, in which state: whoever carries a statement out
-//! needs no catalogue to know the type. In statements about types themselves they get the schema in which they are found.
+//! needs no catalogue to know the type. In statements about types themselves they get the schema in which they are
+//! found.
 
 use std::ops::ControlFlow;
 
