@@ -53,7 +53,7 @@ pub use error::InPlan;
 pub use error::{ErrorKind, Objects, Position, Result, SqlError, data_error, undefined};
 pub use key_range::KeyBounds;
 pub use map::SharedMap;
-pub use saki_exec::enumeration;
+pub use saki_exec::{STATES_MAX, enumeration};
 pub use statistics::{Collector, ColumnStatistics, TableStatistics};
 pub use stored::{PlacedColumn, StoredColumns};
 

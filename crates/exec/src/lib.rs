@@ -61,6 +61,6 @@ pub use plan::{
 pub use predicate::{CompareOp, Predicate};
 pub use reactor::{Executor, ExecutorOptions};
 pub use rows::column::{array_value, arrow_interval, arrow_type, interval};
-pub use rows::labels::enumeration;
+pub use rows::labels::{STATES_MAX, enumeration};
 pub use rows::registers::{OuterRows, OutputBatch};
 pub use stream::{Closed, InputSender};

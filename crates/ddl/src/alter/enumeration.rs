@@ -5,7 +5,7 @@
 
 use datafusion::sql::sqlparser::ast::{AlterTypeAddValuePosition, AlterTypeOperation, ObjectName};
 
-use crate::create::{label, lock_type, refuse_taken};
+use crate::create::{label, lock_type, refuse_full, refuse_taken};
 use crate::dependents::{change, columns_of_type, views_of_type};
 use saki_catalog::{Catalog, EnumType, Place, Result, SqlError, Table, qualified};
 use saki_context::StatementContext;
@@ -21,6 +21,7 @@ pub async fn alter_type(
     operation: &AlterTypeOperation,
 ) -> Result<StatementResult> {
     let change = Change::read(operation)?;
+    refuse_full()?;
     let known = RelationName::read(name)?.name;
     let _alone = lock_type(cx, &known).await?;
     let generation = cx.generation()?;

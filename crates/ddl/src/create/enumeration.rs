@@ -18,6 +18,7 @@
 use datafusion::sql::sqlparser::ast::{Ident, ObjectName, UserDefinedTypeRepresentation};
 
 use crate::schema::ready;
+use saki_base::Enumeration;
 use saki_catalog::{Catalog, EnumType, ErrorKind, Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::statement::StatementResult;
@@ -46,6 +47,7 @@ pub async fn create_type(
     if is_temporary(&name.schema) || name.schema == saki_parameters::OWN_TEMPORARY {
         return Err(SqlError::unsupported("types in temporary schemas are not supported").at(position));
     }
+    refuse_full()?;
     let _named = lock_type(cx, &name.name).await?;
     cx.change_catalog(move |db| {
         db.write(|writer| {
@@ -68,6 +70,22 @@ pub async fn create_type(
 /// As [`saki_context::transaction::SessionTransactions::lock_tables`].
 pub async fn lock_type(cx: &StatementContext<'_>, name: &str) -> Result<Locked> {
     cx.transactions.lock_name(&format!("type {name}")).await
+}
+
+/// Refuses a state more where there are too many.
+///
+/// # Errors
+/// 54000.
+pub fn refuse_full() -> Result<()> {
+    // Databases that are opened have some, too.
+    match Enumeration::numbered(saki_catalog::STATES_MAX / 2).is_none() {
+        true => Ok(()),
+        false => {
+            Err(SqlError::invalid("enumerations have been made or altered too often since the server was started")
+                .code("54000")
+                .hint("start it again"))
+        }
+    }
 }
 
 /// Refuses the name of a type, or of a table or view, whose rows' type it would be.

@@ -12,7 +12,7 @@ mod view;
 
 use datafusion::sql::sqlparser::ast;
 
-pub use self::enumeration::{create_type, label, lock_type, refuse_taken};
+pub use self::enumeration::{create_type, label, lock_type, refuse_full, refuse_taken};
 pub use self::external::create_external_table;
 pub use self::index::create_index;
 pub use self::sequence::create_sequence;
