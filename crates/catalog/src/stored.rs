@@ -266,6 +266,7 @@ impl AddedColumn {
 #[cfg(test)]
 mod tests {
     use saki_base::Random;
+    use saki_columns::{ColumnType, SegmentColumns};
 
     use super::*;
 
@@ -395,6 +396,32 @@ mod tests {
             assert!(!is_right || layout.view(&[0, 0, 9, 0, 0, 0]).value(1).is_ok());
         }
     }
+
+    /// Two work out which place is whose: one finds a column's, the other walks over all.
+    #[test]
+    fn segments_have_the_same_places() {
+        let mut random = Random::new(2);
+        for _ in 0..200 {
+            let (mut stored, mut now) = (StoredColumns::default(), vec![0]);
+            for id in 1..30 {
+                let columns = placed(&now.iter().map(|id| (*id, INT)).collect::<Vec<_>>());
+                if now.len() > 1 && random.chance(0.4) {
+                    let at = random.below(now.len() as u64) as usize;
+                    stored.change(&[columns[at]], []).unwrap();
+                    now.remove(at);
+                } else {
+                    stored.change(&[], [(id, DataType::Int4, &Value::Null)]).unwrap();
+                    now.push(id);
+                }
+            }
+            let column = ColumnType { name: String::new(), data_type: DataType::Int4, nullable: true, missing: None };
+            let segments = SegmentColumns::new(vec![column; now.len()], stored.dropped());
+            for position in 0..now.len() {
+                assert_eq!(segments.place_of(position), stored.place(position), "{stored:?}");
+            }
+        }
+    }
+
     #[test]
     fn a_document_of_columns_that_cannot_have_been_is_refused() {
         let all = placed(&[(0, INT), (1, INT), (2, INT)]);

@@ -3,8 +3,8 @@
 use arrow_schema::{DataType as ArrowType, TimeUnit};
 use saki_base::Enumeration;
 
-/// States whose types have zones that Arrow can read. It reads them where it shows NULL of a type of arrays or rows, be it
-/// in the name of a column that the planner makes up, and must not find any that it cannot.
+/// States whose types have zones that Arrow can read. It reads them where it shows NULL of a type of arrays or rows, be
+/// it in the name of a column that the planner makes up, and must not find any that it cannot.
 pub const STATES_MAX: u32 = SIGNS * FORMS * HOURS * MINUTES;
 
 /// What zones of labels are made of: offsets with minutes that no clock has, so that no zone of moments is such.
