@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use arrow_buffer::Buffer;
-use saki_base::{AlignedBuffer, PageAddress, Part, ValueRef, checksum};
+use saki_base::{AlignedBuffer, Part, ValueRef, checksum};
 use saki_page::{IoShare, Refusal, RunRead, RunStore, StoreError};
 use saki_tree::{Fault, Fetcher, Inspect, LivePages};
 use saki_vector::Column;

@@ -141,6 +141,15 @@ impl Difference {
         here.find(|(before, here)| !same_indexes(before, here)).map(|(before, _)| before)
     }
 
+    /// The schemas of all that is new, or not as it was.
+    pub fn schemas_after(&self) -> impl Iterator<Item = &str> {
+        let tables = after(&self.tables).map(|table| table.schema.as_str());
+        let views = after(&self.views).map(|view| view.schema.as_str());
+        let sequences = after(&self.sequences).map(|sequence| sequence.schema.as_str());
+        let enum_types = after(&self.enum_types).map(|of| of.schema.as_str());
+        tables.chain(views).chain(sequences).chain(enum_types)
+    }
+
     /// Numbers of objects as they were in the older catalog.
     pub(super) fn objects_before(&self) -> impl Iterator<Item = ObjectId> {
         let tables = before(&self.tables).map(|table| table.id);

@@ -29,7 +29,7 @@ use saki_base::{DataType, PageAddress, ValueRef};
 
 use crate::ColumnsError;
 use crate::missing::missing_run;
-use crate::segment::{ColumnRun, DroppedRun, Place, Segment, SegmentColumns};
+use crate::segment::{ColumnRun, Place, Segment, SegmentColumns};
 use crate::zone::{BLOCK_BYTES, Bloom, VALUES_MAX, Zone};
 
 const VERSION: u8 = 3;
@@ -254,6 +254,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
     use crate::ColumnType;
+    use crate::segment::DroppedRun;
 
     fn column(missing: Option<Value>) -> ColumnType {
         ColumnType { name: "c".into(), data_type: DataType::Int4, nullable: true, missing }

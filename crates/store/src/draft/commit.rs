@@ -166,15 +166,10 @@ fn refuse_conflicts(published: &Catalog, own: &Catalog, difference: &Difference)
     let gone = difference.tables.iter().filter_map(|table| Some(&table.before.as_ref()?.name));
     let gone: HashSet<&String> = gone.collect();
     names.filter(|name| !gone.contains(name)).try_for_each(|name| published.refuse_taken(name))?;
-    let schemas = after(&difference.tables).map(|table| &table.schema);
-    let schemas = schemas.chain(after(&difference.enum_types).map(|of| &of.schema));
-    let schemas = schemas.chain(after(&difference.views).map(|snapshot| &snapshot.schema));
-    for schema in schemas.chain(after(&difference.sequences).map(|sequence| &sequence.schema)) {
-        if !own.has_schema(schema) {
-            return Err(SqlError::invalid(format!("schema {schema:?} does not exist"))
-                .code("3F000")
-                .detail("Another transaction has dropped it."));
-        }
+    if let Some(schema) = difference.schemas_after().find(|schema| !own.has_schema(schema)) {
+        return Err(SqlError::invalid(format!("schema {schema:?} does not exist"))
+            .code("3F000")
+            .detail("Another transaction has dropped it."));
     }
     let mut keys = after(&difference.tables).flat_map(|table| &table.foreign_keys);
     if let Some(ForeignKey { name, .. }) = keys.find(|key| own.table_of(key.table).is_none()) {
