@@ -39,7 +39,7 @@ pub fn storage_type(spelled: &ast::DataType) -> Result<DataType> {
         Sql::JSONB => DataType::Jsonb,
         Sql::Custom(name, _) if let Some(of) = enumeration(name) => DataType::Enum(of),
         other => {
-            return Err(SqlError::unsupported(format!("type {other} is not supported")).hint(
+            return Err(SqlError::unsupported(format!("type {} is not supported", shown(other))).hint(
                 "use smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), \
                  char(n), bytea, date, time, timestamp, timestamptz, interval, uuid, json, jsonb or boolean",
             ));
@@ -71,6 +71,16 @@ pub fn enumeration_name(of: Enumeration) -> ast::ObjectName {
 pub fn spelled(data_type: DataType) -> String {
     match data_type {
         DataType::Enum(of) => enumeration_name(of).to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// A type as people spell it, in statements that are carried out too.
+fn shown(spelled: &ast::DataType) -> String {
+    use ast::DataType as Sql;
+    match spelled {
+        Sql::Custom(name, _) if let Some(of) = enumeration(name) => of.name().to_owned(),
+        Sql::Array(ast::ArrayElemTypeDef::SquareBracket(element, _)) => format!("{}[]", shown(element)),
         other => other.to_string(),
     }
 }

@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::Placeholder;
@@ -44,6 +44,7 @@ use saki_context::planner::{Described, logical_plan};
 use saki_context::statement::{Parsed, shown_name};
 use saki_postgres::dialect;
 use saki_postgres::statement::{ChangingWith, changes_of};
+use saki_system::PG_TYPE;
 
 /// A statement that was read and analyzed, to be run with [`crate::Session::execute_prepared`].
 #[derive(Clone, Debug)]
@@ -177,7 +178,7 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
             let stated = declared.get(index).cloned().flatten();
             let name = format!("${}", index + 1);
             let cast = || cast.get(&name).map(|stated| stated.data_type.clone());
-            let found = || found.get(&name).cloned().flatten();
+            let found = || Some(found.get(&name)?.as_ref()?.data_type().clone());
             let counted = || row_counts.contains(&(index + 1)).then_some(DataType::Int64);
             plain(stated.or_else(cast).or_else(counted).or_else(found).unwrap_or(DataType::Utf8))
         })
@@ -185,7 +186,11 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
     let schema = schema_of(cx, &parsed, &parameters).await?;
     let open = OpenQuery::of(&parsed, &parameters).map(Arc::new);
     let is_declared = |index: &usize| declared.get(*index).is_some_and(Option::is_some);
-    let named = |index: usize| Some((index, cast.get(&format!("${}", index + 1))?.name?));
+    let name_of = |parameter: &str| match cast.get(parameter) {
+        Some(stated) => stated.name,
+        None => told_name(found.get(parameter)?.as_ref()?),
+    };
+    let named = |index: usize| Some((index, name_of(&format!("${}", index + 1))?));
     let names_of_types = (0..count).filter(|index| !is_declared(index)).filter_map(named).collect();
     Ok(Prepared {
         statement: Some(parsed),
@@ -199,7 +204,16 @@ pub async fn prepare(cx: &StatementContext<'_>, parsed: Parsed, declared: &[Opti
     })
 }
 
-async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<HashMap<String, Option<DataType>>> {
+/// The type's name where clients are told more than its Arrow type says: beside columns of system relations.
+fn told_name(field: &Field) -> Option<&'static str> {
+    match field.metadata().get(PG_TYPE)?.as_str() {
+        "oid" => Some("oid"),
+        "name" => Some("name"),
+        _ => None,
+    }
+}
+
+async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<HashMap<String, Option<FieldRef>>> {
     let Parsed(statement, _) = query;
     cx.analyze(async |state| {
         let plan = logical_plan(state, statement).await?;
@@ -209,14 +223,14 @@ async fn parameter_types(cx: &StatementContext<'_>, query: Parsed) -> Result<Has
 }
 
 /// What a plan says of its parameters. The first place that gives one a type counts, as in PostgreSQL.
-fn found_types(plan: &LogicalPlan) -> datafusion::common::Result<HashMap<String, Option<DataType>>> {
-    let mut found: HashMap<String, Option<DataType>> = HashMap::new();
+fn found_types(plan: &LogicalPlan) -> datafusion::common::Result<HashMap<String, Option<FieldRef>>> {
+    let mut found: HashMap<String, Option<FieldRef>> = HashMap::new();
     plan.apply_with_subqueries(|node| {
         node.apply_expressions(|expr| {
             expr.apply(|expr| {
                 if let Expr::Placeholder(Placeholder { id, field }) = expr {
                     let known = found.entry(id.clone()).or_default();
-                    *known = known.take().or_else(|| field.as_ref().map(|field| field.data_type().clone()));
+                    *known = known.take().or_else(|| field.clone());
                 }
                 Ok(TreeNodeRecursion::Continue)
             })

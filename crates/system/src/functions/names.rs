@@ -119,8 +119,10 @@ fn lookup(system: &SystemCatalog, objects: &Objects, kind: &str, name: &str) -> 
         }
         "regtype" => types::named(name).map(|row| row.oid).or_else(|| {
             let schema = parts.len().checked_sub(2).and_then(|at| parts.get(at)).map_or(saki_catalog::PUBLIC, |s| s);
+            let element = last.strip_suffix("[]").map(str::trim_end);
             let mut all = objects.enum_types.iter();
-            all.find(|of| of.schema == schema && of.bare_name() == last).map(|of| of.oid().into())
+            let of = all.find(|of| of.schema == schema && of.bare_name() == element.unwrap_or(last))?;
+            Some(if element.is_some() { of.array_oid() } else { of.oid() }.into())
         }),
         "regnamespace" => objects.namespace(last).map(|namespace| namespace.oid),
         "regrole" => system.with_catalog(|catalog| catalog.role_named(last).map(|role| role.id.0.into())),

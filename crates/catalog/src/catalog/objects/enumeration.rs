@@ -39,6 +39,11 @@ impl EnumType {
         FIRST_OID.saturating_add(self.id.0.saturating_mul(OIDS_PER_ID))
     }
 
+    /// The same of the type of its arrays.
+    pub fn array_oid(&self) -> u32 {
+        self.oid().saturating_add(1)
+    }
+
     /// Whether a number of a type is an enumeration's.
     pub fn is_oid(oid: i64) -> bool {
         oid > FIRST_OID.into() && (oid - i64::from(FIRST_OID)) % i64::from(OIDS_PER_ID) == 0
@@ -62,7 +67,7 @@ impl EnumType {
         Enumeration::new(Labels {
             id: self.id.0,
             oid: self.oid(),
-            array: self.oid().saturating_add(1),
+            array: self.array_oid(),
             name,
             labels: self.labels.clone(),
         })

@@ -1,7 +1,8 @@
 //! Types of expressions, and what two of them become beside each other.
 
-use arrow_schema::DataType as Arrow;
+use arrow_schema::{DataType as Arrow, Field};
 use datafusion::common::{DFSchema, Result};
+use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator, cast};
 
 use super::common::{Together, compared, no_operator};
@@ -46,8 +47,11 @@ pub fn comparison(left: Expr, operator: Operator, right: Expr, schema: &DFSchema
     let is_interval = |of: &Option<Arrow>| of.as_ref().is_some_and(is_interval);
     let any_interval = is_interval(&left_type) || is_interval(&right_type);
     let (left, right) = match (left_type, right_type) {
-        (Some(of), None) => (left, typed(right, &of)?),
-        (None, Some(of)) => (typed(left, &of)?, right),
+        (Some(of), None) => {
+            let right = typed_beside(right, &left, &of, schema)?;
+            (left, right)
+        }
+        (None, Some(of)) => (typed_beside(left, &right, &of, schema)?, right),
         (None, None) => (left, right),
         (Some(left_type), Some(right_type)) => match compared(&left_type, &right_type) {
             Together::Cast(target) => (converted(left, &target, schema)?, converted(right, &target, schema)?),
@@ -61,6 +65,20 @@ pub fn comparison(left: Expr, operator: Operator, right: Expr, schema: &DFSchema
         return Ok((saki_times::length(left), saki_times::length(right)));
     }
     json_compared(left, operator, right, schema)
+}
+
+/// As [`typed`], of the type of another expression, which is `of`. Of a parameter the field says it as that one's does.
+fn typed_beside(expr: Expr, other: &Expr, of: &Arrow, schema: &DFSchema) -> Result<Expr> {
+    let is_open = matches!(&expr, Expr::Placeholder(Placeholder { field: None, .. }));
+    match typed(expr, of)? {
+        Expr::Placeholder(Placeholder { id, field: Some(field) }) if is_open => {
+            let (_, told) = other.to_field(schema)?;
+            let named = told.metadata().get(PG_TYPE).map(|name| (PG_TYPE.to_owned(), name.clone()));
+            let field = Field::clone(&field).with_metadata(named.into_iter().collect()).into();
+            Ok(Expr::Placeholder(Placeholder { id, field: Some(field) }))
+        }
+        typed => Ok(typed),
+    }
 }
 
 /// A condition.
