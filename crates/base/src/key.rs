@@ -7,7 +7,7 @@
 //! | integers, date, time, timestamps | big-endian, sign bit flipped |
 //! | numeric | the unscaled integer, 8 bytes up to 18 digits, else 16, as integers are |
 //! | real, double | the bits, big-endian, complemented if negative, else the sign flipped; -0 is +0, NaN is last |
-//! | text, bytea | the bytes, `00` written as `00 ff`, then the terminator `00 00` |
+//! | text, bytea, arrays | the bytes, `00` written as `00 ff`, then the terminator `00 00` |
 //! | character(n) | as text, without trailing blanks |
 //! | interval | its length in microseconds, 16 bytes as integers are, then months and days, 4 bytes each |
 //! | uuid | its 16 bytes |
@@ -220,7 +220,7 @@ fn encode_value(data_type: DataType, value: ValueRef<'_>, out: &mut Vec<u8>) -> 
             encode_bytes(text.as_bytes(), out);
         }
         (DataType::Char(_), ValueRef::Text(text)) => encode_bytes(text.trim_end_matches(' ').as_bytes(), out),
-        (DataType::Bytea, ValueRef::Bytea(bytes)) => encode_bytes(bytes, out),
+        (DataType::Bytea | DataType::Array(_), ValueRef::Bytea(bytes)) => encode_bytes(bytes, out),
         (DataType::Uuid, ValueRef::Uuid(bytes)) => out.extend_from_slice(&bytes),
         (DataType::Interval, ValueRef::Interval(value)) => {
             out.extend_from_slice(&(value.length() ^ i128::MIN).to_be_bytes());
@@ -371,7 +371,7 @@ pub fn decode_column<'a>(
                 Err(_) => return Err(KeyError::malformed(0, "text is not UTF-8")),
             }
         }
-        DataType::Bytea => ValueRef::Bytea(decode_bytes(column, encoded, scratch)),
+        DataType::Bytea | DataType::Array(_) => ValueRef::Bytea(decode_bytes(column, encoded, scratch)),
     };
     Ok((value, width))
 }

@@ -63,14 +63,15 @@ pub use ids::{
 pub use key::{KeyColumn, KeyError, KeyLayout};
 pub use limits::critical::{self, Critical};
 pub use limits::{memory, stack};
-pub use parse::{ParseError, ParseReason, elements as array_elements};
+pub use parse::{ParseError, ParseReason, array_elements};
 pub use random::Random;
 pub use row::{EarlierColumn, RowColumn, RowError, RowLayout, RowRef};
 pub use tester::{panics, planted, seam};
 pub use time::clock::{Clock, SystemClock, VirtualClock, wall_micros};
 pub use time::interval::{INTERVAL_BYTES, Interval};
 pub use time::{civil, clock, interval};
-pub use types::{Column, DataType, Enumeration, ValueRef};
+pub use types::{Column, DataType, Element, Enumeration, ValueRef};
+pub use value::array;
 pub use value::compare_op::CompareOp;
 pub use value::display::display;
 pub use value::pattern::{self, Pattern};

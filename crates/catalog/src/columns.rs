@@ -5,7 +5,7 @@ use arrow_array::types::{
     Date32Type, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type, IntervalMonthDayNanoType,
     Time64MicrosecondType, TimestampMicrosecondType, TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, PrimitiveArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, PrimitiveArray, RecordBatch};
 use arrow_buffer::NullBuffer;
 use saki_base::value::Value;
 use saki_base::{Column, DataType, ValueRef};
@@ -41,6 +41,8 @@ enum Values<'a> {
     Interval(&'a PrimitiveArray<IntervalMonthDayNanoType>),
     Uuid(&'a arrow_array::FixedSizeBinaryArray),
     Label(&'a PrimitiveArray<TimestampSecondType>),
+    /// Held as bytes.
+    Array(BinaryViewArray),
     RowId(i64),
 }
 
@@ -63,6 +65,9 @@ impl<'a> ColumnReader<'a> {
             (DataType::Char(_), Arrow::Utf8) => Values::Blank(array.as_string()),
             (DataType::Char(_), Arrow::Utf8View) => Values::BlankView(array.as_string_view()),
             (DataType::Bytea, Arrow::Binary) => Values::Bytea(array.as_binary()),
+            (DataType::Array(element), Arrow::List(_)) => {
+                Values::Array(saki_exec::lists::encode(element, array).map_err(SqlError::data)?)
+            }
             (DataType::Enum(of), labels) if saki_exec::enumeration(labels) == Some(of) => {
                 Values::Label(array.as_primitive())
             }
@@ -139,6 +144,7 @@ impl<'a> ColumnReader<'a> {
             Values::TextView(a) => ValueRef::Text(a.value(row)),
             Values::BlankView(a) => ValueRef::Text(a.value(row).trim_end_matches(' ')),
             Values::Bytea(a) => ValueRef::Bytea(a.value(row)),
+            Values::Array(a) => ValueRef::Bytea(a.value(row)),
             Values::Json(a) => ValueRef::Text(std::str::from_utf8(a.value(row)).unwrap_or("null")),
             Values::Jsonb(a) => ValueRef::Text(a.value(row)),
             Values::Date(a) => ValueRef::Date(a.value(row)),

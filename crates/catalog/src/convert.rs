@@ -13,14 +13,14 @@ use arrow_array::types::{
     Float32Type, Float64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
     TimestampSecondType,
 };
-use arrow_array::{Array, ArrayRef, RecordBatch, StringArray, new_null_array};
-use arrow_schema::{DataType as Arrow, IntervalUnit, TimeUnit};
+use arrow_array::{Array, ArrayRef, ListArray, RecordBatch, StringArray, new_null_array};
+use arrow_schema::{DataType as Arrow, FieldRef, IntervalUnit, TimeUnit};
 use saki_base::civil::MICROS_PER_DAY;
 use saki_base::types::DECIMAL_PRECISION_MAX;
-use saki_base::{Column, DataType, Enumeration, Interval, Value, ValueRef, display};
+use saki_base::{Column, DataType, Element, Enumeration, Interval, Value, ValueRef, display};
 
 use crate::catalog::Table;
-use crate::columns::without_excess;
+use crate::columns::{check_length, without_excess};
 use crate::error::{Result, SqlError};
 
 /// What becomes of values where that depends on who asks: times, which are read and shown by clocks of some zone.
@@ -112,6 +112,11 @@ fn convert(
     if array.data_type() == target {
         return Ok(Arc::clone(array));
     }
+    if let (DataType::Array(element), Arrow::List(field), Some(lists)) =
+        (column.data_type, target, array.as_list_opt::<i32>())
+    {
+        return convert_lists(lists, &column.name, element, field, first_row, by);
+    }
     let is_json = |of: &Arrow| matches!(of, Arrow::LargeUtf8 | Arrow::LargeBinary);
     let text = matches!(array.data_type(), Arrow::Utf8 | Arrow::Utf8View) || is_json(array.data_type());
     if is_json(target) && !text && *array.data_type() != Arrow::Null {
@@ -144,6 +149,31 @@ fn convert(
         let message = format!("column {:?} of type {}: {message}", column.name, column.data_type);
         SqlError { code, ..SqlError::data(message) }
     })
+}
+
+/// Arrays whose elements are converted as values of a column of their type are.
+fn convert_lists(
+    lists: &ListArray,
+    name: &str,
+    element: Element,
+    field: &FieldRef,
+    first_row: u64,
+    by: &dyn Conversions,
+) -> Result<ArrayRef> {
+    if let Arrow::List(_) = lists.values().data_type() {
+        let message = format!("column {name:?}: arrays of several dimensions are not supported");
+        return Err(SqlError::unsupported(message));
+    }
+    let column = Column { name: name.to_owned(), data_type: element.data_type(), nullable: true };
+    let values = fitted(convert(lists.values(), &column, field.data_type(), first_row, by)?, &column);
+    if let Some(texts) = values.as_string_opt::<i32>() {
+        texts
+            .iter()
+            .flatten()
+            .try_for_each(|text| check_length(ValueRef::Text(text.trim_end_matches(' ')), &column))?;
+    }
+    let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
+    Ok(Arc::new(ListArray::try_new(Arc::clone(field), offsets, values, nulls)?))
 }
 
 /// Labels of an enumeration in the state that the column has, and as texts; `None`: neither are labels.
@@ -329,6 +359,17 @@ pub fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
             build!(StringBuilder::new(), values, Value::Text(v) => v)
         }
         DataType::Bytea => build!(BinaryBuilder::new(), values, Value::Bytea(v) => v),
+        DataType::Array(element) => {
+            let arrays = values.iter().map(|value| match value {
+                Value::Bytea(bytes) => Some(bytes.as_slice()),
+                _ => None,
+            });
+            let lists = saki_exec::lists::decode(element, arrays);
+            lists.map_or_else(
+                |_| new_null_array(&saki_exec::arrow_type(data_type), values.len()),
+                |it| Arc::new(it) as _,
+            )
+        }
         DataType::Json => build!(LargeBinaryBuilder::new(), values, Value::Text(v) => v),
         DataType::Jsonb => build!(LargeStringBuilder::new(), values, Value::Text(v) => v),
         DataType::Date => build!(Date32Builder::new(), values, Value::Date(v) => *v),

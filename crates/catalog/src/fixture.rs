@@ -99,6 +99,16 @@ pub fn value(data_type: DataType, nullable: bool) -> BoxedStrategy<Value> {
         DataType::Text | DataType::Varchar(_) => "[a-zé ]{0,12}".prop_map(Value::Text).boxed(),
         // Without the blanks that pad it.
         DataType::Char(_) => "[a-z]{0,12}".prop_map(Value::Text).boxed(),
+        DataType::Array(element) => {
+            let array = move |values: Vec<Value>| {
+                let mut array = Vec::new();
+                for value in &values {
+                    saki_base::array::push(element, value.as_ref(), &mut array).expect("of its elements");
+                }
+                Value::Bytea(array)
+            };
+            prop::collection::vec(value(element.data_type(), true), 0..4).prop_map(array).boxed()
+        }
         DataType::Bytea => prop::collection::vec(any::<u8>(), 0..12).prop_map(Value::Bytea).boxed(),
         DataType::Date => any::<i32>().prop_map(Value::Date).boxed(),
         DataType::Timestamp => any::<i64>().prop_map(Value::Timestamp).boxed(),

@@ -81,7 +81,9 @@ fn one(value: &Value, data_type: DataType) -> Result<Column, ColumnsError> {
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb,
             Value::Text(value),
         ) => Arc::new(StringViewArray::from_iter_values([value])),
-        (DataType::Bytea, Value::Bytea(value)) => Arc::new(BinaryViewArray::from_iter_values([value])),
+        (DataType::Bytea | DataType::Array(_), Value::Bytea(value)) => {
+            Arc::new(BinaryViewArray::from_iter_values([value]))
+        }
         (expected, value) => {
             let found = value.as_ref().kind();
             return Err(ColumnsError::Internal(format!("a value of type {found} for a column of type {expected}")));

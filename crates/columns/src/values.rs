@@ -63,7 +63,9 @@ pub fn for_each_value(
             let views = form::text_views(column).map_err(|error| ColumnsError::Internal(error.to_string()))?;
             each(views.as_string_view(), ValueRef::Text, look);
         }
-        (DataType::Bytea, ArrowType::BinaryView) => each(array.as_binary_view(), ValueRef::Bytea, look),
+        (DataType::Bytea | DataType::Array(_), ArrowType::BinaryView) => {
+            each(array.as_binary_view(), ValueRef::Bytea, look)
+        }
         (DataType::Uuid, ArrowType::FixedSizeBinary(16)) => {
             let uuid = |bytes: &[u8]| ValueRef::Uuid(bytes.try_into().unwrap_or_default());
             each(array.as_fixed_size_binary(), uuid, look);

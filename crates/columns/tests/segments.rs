@@ -132,7 +132,7 @@ fn value_of(data_type: DataType, number: u64, length: usize) -> Value {
             Value::Text(text())
         }
         DataType::Bytea if number == 3 => Value::Bytea(vec![0xff; length]),
-        DataType::Bytea => Value::Bytea(text().into_bytes()),
+        DataType::Bytea | DataType::Array(_) => Value::Bytea(text().into_bytes()),
         DataType::Date => Value::Date(number as i32),
         DataType::Timestamp => Value::Timestamp(number as i64),
         DataType::Timestamptz => Value::Timestamptz(number as i64),
@@ -215,7 +215,7 @@ fn array_of(data_type: DataType, values: &[Value]) -> ArrayRef {
             values.iter().for_each(|value| builder.append_option(text(value)));
             Arc::new(builder.finish())
         }
-        DataType::Bytea => {
+        DataType::Bytea | DataType::Array(_) => {
             let mut builder = BinaryViewBuilder::new();
             for value in values {
                 match value {

@@ -38,6 +38,7 @@ pub use dml::bulk_load;
 pub use fast::{FastAnswer, FastPlan, RowSink};
 pub use prepared::Prepared;
 pub use saki_base::ValueRef;
+pub use saki_catalog::convert::array_of;
 pub use saki_catalog::enumeration;
 pub use saki_catalog::{
     Catalog, Check, ColumnDetail, ColumnStatistics, Deferral, ErrorKind, ForeignKey, Identity, Index, IndexColumn,

@@ -189,6 +189,7 @@ pub fn refuse_unordered(column: &str, data_type: DataType) -> Result<()> {
             Err(SqlError::unsupported(message)
                 .detail("Intervals that are equal, as a month and 30 days, need not be the same."))
         }
+        DataType::Array(element) => refuse_unordered(column, element.data_type()),
         _ => Ok(()),
     }
 }

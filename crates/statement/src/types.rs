@@ -2,7 +2,7 @@
 
 use datafusion::sql::sqlparser::ast::{self, CharacterLength, ExactNumberInfo, TimezoneInfo};
 use saki_base::types::DECIMAL_PRECISION_MAX;
-use saki_base::{DataType, Enumeration};
+use saki_base::{DataType, Element, Enumeration};
 
 use saki_catalog::{Result, SqlError};
 
@@ -38,6 +38,16 @@ pub fn storage_type(spelled: &ast::DataType) -> Result<DataType> {
         Sql::JSON => DataType::Json,
         Sql::JSONB => DataType::Jsonb,
         Sql::Custom(name, _) if let Some(of) = enumeration(name) => DataType::Enum(of),
+        // As to PostgreSQL, how many dimensions are written and how long they are is no part of the type.
+        Sql::Array(ast::ArrayElemTypeDef::SquareBracket(element, _)) => {
+            let mut element = element.as_ref();
+            while let Sql::Array(ast::ArrayElemTypeDef::SquareBracket(inner, _)) = element {
+                element = inner;
+            }
+            let data_type = storage_type(element)?;
+            let none = || SqlError::unsupported(format!("columns of type {}[] are not supported", shown(element)));
+            DataType::Array(Element::new(data_type).ok_or_else(none)?)
+        }
         other => {
             return Err(SqlError::unsupported(format!("type {} is not supported", shown(other))).hint(
                 "use smallint, integer, bigint, numeric(p,s), real, double precision, text, varchar(n), \
@@ -136,6 +146,7 @@ pub fn stored_as(arrow: &arrow_schema::DataType) -> Option<DataType> {
         Arrow::Timestamp(_, None) | Arrow::Date64 => DataType::Timestamp,
         Arrow::Timestamp(_, Some(_)) => DataType::Timestamptz,
         Arrow::Time32(_) | Arrow::Time64(_) => DataType::Time,
+        Arrow::List(field) => DataType::Array(Element::new(stored_as(field.data_type())?)?),
         Arrow::Interval(_) | Arrow::Duration(_) => DataType::Interval,
         _ => return None,
     })

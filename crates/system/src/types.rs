@@ -171,6 +171,10 @@ pub fn oid_of(data_type: DataType) -> (i64, i64) {
         DataType::Json => (114, -1),
         DataType::Jsonb => (3802, -1),
         DataType::Enum(of) => (of.oid().into(), -1),
+        DataType::Array(element) => {
+            let (element, modifier) = oid_of(element.data_type());
+            (by_oid(element).map_or(0, |row| row.array), modifier)
+        }
     }
 }
 

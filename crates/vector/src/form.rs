@@ -8,6 +8,7 @@
 //! | `LargeUtf8` (`jsonb`), `LargeBinary` (`json`) | as `Utf8` |
 //! | `Binary` (and `BinaryView`) | `BinaryViewArray` |
 //! | `Timestamp(s, …)` (labels of enumerations) | `Int64Array` of their numbers |
+//! | `List` of elements that columns have | `BinaryViewArray` of their bytes ([`crate::surface::lists`]) |
 //! | anything else | the same array |
 //!
 //! The logical type is not in the column: plans know it. A dictionary may hold values that no row has, holds no
@@ -20,8 +21,9 @@ use arrow_array::types::{Decimal128Type, Int64Type, TimestampSecondType, UInt16T
 use arrow_array::{Array, ArrayRef, Decimal128Array, DictionaryArray, Int64Array};
 use arrow_schema::{DataType, TimeUnit};
 
-use crate::Result;
 use crate::column::Column;
+use crate::surface::lists;
+use crate::{Result, VectorError};
 
 /// The dictionary form of text.
 pub type TextDictionary = DictionaryArray<UInt16Type>;
@@ -36,6 +38,10 @@ pub fn from_surface(array: &ArrayRef) -> Result<Column> {
         DataType::Timestamp(TimeUnit::Second, _) => {
             Arc::new(array.as_primitive::<TimestampSecondType>().reinterpret_cast::<Int64Type>())
         }
+        DataType::List(_) => match lists::held(array) {
+            Some(held) => Arc::new(held.map_err(VectorError::internal)?),
+            None => Arc::clone(array),
+        },
         _ => Arc::clone(array),
     }))
 }
@@ -60,6 +66,9 @@ pub fn to_surface(column: &Column, logical: &DataType) -> Result<ArrayRef> {
             let numbers = array.as_primitive::<Int64Type>().reinterpret_cast::<TimestampSecondType>();
             Ok(Arc::new(numbers.with_data_type(logical.clone())))
         }
+        (DataType::BinaryView, list) if let Some(element) = lists::element_of(list) => {
+            Ok(Arc::new(lists::decode(element, array.as_binary_view().iter()).map_err(VectorError::internal)?))
+        }
         (_, DataType::LargeBinary) => {
             Ok(arrow_cast::cast(&arrow_cast::cast(array, &DataType::LargeUtf8)?, &DataType::LargeBinary)?)
         }
@@ -77,7 +86,7 @@ pub fn wide_decimals(column: &Column) -> Result<Decimal128Array> {
     match array.data_type() {
         DataType::Int64 => Ok(array.as_primitive::<Int64Type>().unary(i128::from)),
         DataType::Decimal128(..) => Ok(array.as_primitive::<Decimal128Type>().clone()),
-        other => Err(crate::VectorError::internal(format!("{other} is no form of a decimal"))),
+        other => Err(VectorError::internal(format!("{other} is no form of a decimal"))),
     }
 }
 

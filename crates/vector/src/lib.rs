@@ -34,6 +34,7 @@ pub mod form;
 pub mod join;
 mod key_filter;
 mod key_index;
+pub mod surface;
 mod view;
 
 pub use batch::Batch;

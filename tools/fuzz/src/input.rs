@@ -1,6 +1,6 @@
 //! Reading choices off the front of fuzzed bytes.
 
-use saki_base::DataType;
+use saki_base::{DataType, Element};
 
 /// Bytes not yet used. Past their end, everything is zero.
 pub struct Input<'a>(pub &'a [u8]);
@@ -64,5 +64,10 @@ pub const DATA_TYPES: [DataType; 20] = [
 ];
 
 fn data_type(choice: u8) -> DataType {
-    DATA_TYPES[choice as usize % DATA_TYPES.len()]
+    let array = |element| Element::new(element).map_or(element, DataType::Array);
+    match choice as usize % (DATA_TYPES.len() + 2) {
+        0 => array(DataType::Int4),
+        1 => array(DataType::Text),
+        other => DATA_TYPES[other - 2],
+    }
 }

@@ -104,6 +104,14 @@ pub(crate) fn some_value(data_type: DataType, random: &mut Random) -> Value {
             Value::Text(format!("{number:x}\0ä"))
         }
         DataType::Bytea => Value::Bytea(number.to_be_bytes().to_vec()),
+        DataType::Array(element) => {
+            let mut array = Vec::new();
+            for _ in 0..random.below(3) {
+                let value = some_value(element.data_type(), random);
+                saki_base::array::push(element, value.as_ref(), &mut array).expect("of its elements");
+            }
+            Value::Bytea(array)
+        }
         DataType::Date => Value::Date(signed as i32 % 1_000_000),
         DataType::Timestamp => Value::Timestamp(signed % 1_000_000_000_000_000),
         DataType::Timestamptz => Value::Timestamptz(signed % 1_000_000_000_000_000),

@@ -34,6 +34,10 @@ pub enum ParseReason {
     ZeroCharacter,
     /// The enumeration has no such label.
     NoLabel,
+    /// It is no array.
+    Array,
+    /// It is an array of several dimensions.
+    Dimensions,
     /// It is no JSON.
     Json(JsonFault),
 }
@@ -59,6 +63,8 @@ impl fmt::Display for ParseError {
                 write!(f, "value too long for type {data_type}: \"{value}\": {found} characters, at most {limit}")
             }
             ParseReason::NoLabel => write!(f, "invalid input value for enum {data_type}: \"{value}\""),
+            ParseReason::Array => write!(f, "malformed array literal: \"{value}\""),
+            ParseReason::Dimensions => write!(f, "arrays of several dimensions are not supported: \"{value}\""),
             ParseReason::Json(fault) => fault.fmt(f),
             ParseReason::ZeroCharacter => write!(f, "invalid text for type {data_type}: it has a zero character"),
         }

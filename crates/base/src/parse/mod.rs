@@ -14,10 +14,10 @@ use std::num::IntErrorKind;
 use std::str::FromStr;
 
 use crate::json;
-use crate::types::{DECIMAL_PRECISION_MAX, DataType, decimal_limit};
-use crate::value::Value;
+use crate::types::{DECIMAL_PRECISION_MAX, DataType, Element, decimal_limit};
+use crate::value::{self, Value};
 
-pub use array::elements;
+use array::elements;
 pub use error::{ParseError, ParseReason};
 use error::{quote, syntax};
 use time::{Cursor, parse_date, parse_interval, parse_time, parse_timestamp};
@@ -29,8 +29,38 @@ impl Value {
     /// Errors: text of another form, a value out of the type's range, text longer
     /// than `varchar(n)` or `character(n)` allow (blanks in excess are dropped).
     pub fn parse(data_type: DataType, text: &str) -> Result<Self, ParseError> {
-        parse(data_type, text).map_err(|reason| ParseError { value: quote(text), data_type, reason })
+        match data_type {
+            DataType::Array(element) => Self::parse_array(element, text, Self::parse),
+            _ => parse(data_type, text).map_err(|reason| ParseError { value: quote(text), data_type, reason }),
+        }
     }
+
+    /// The array that `text` spells, as in `{1,"a b",NULL}`, of elements that `read` makes of their texts.
+    ///
+    /// # Errors
+    /// Of `read`, and text of another form.
+    pub fn parse_array<E: From<ParseError>>(
+        element: Element,
+        text: &str,
+        mut read: impl FnMut(DataType, &str) -> Result<Self, E>,
+    ) -> Result<Self, E> {
+        let data_type = DataType::Array(element);
+        let refused = |reason| ParseError { value: quote(text), data_type, reason };
+        let mut bytes = Vec::new();
+        for text in elements(text).map_err(refused)? {
+            let value = text.map_or(Ok(Self::Null), |text| read(element.data_type(), &text))?;
+            value::array::push(element, value.as_ref(), &mut bytes).map_err(|_| refused(ParseReason::OutOfRange))?;
+        }
+        Ok(Self::Bytea(bytes))
+    }
+}
+
+/// The texts of an array's elements, whatever they are texts of.
+///
+/// # Errors
+/// If it is no array of one dimension.
+pub fn array_elements(text: &str) -> Result<Vec<Option<String>>, ParseError> {
+    elements(text).map_err(|reason| ParseError { value: quote(text), data_type: DataType::Text, reason })
 }
 
 fn parse(data_type: DataType, text: &str) -> Result<Value, ParseReason> {
@@ -59,6 +89,7 @@ fn parse(data_type: DataType, text: &str) -> Result<Value, ParseReason> {
             Value::Text(text.to_owned())
         }
         DataType::Jsonb => Value::Text(json::canonical(text).map_err(ParseReason::Json)?),
+        DataType::Array(_) => return Err(ParseReason::Array),
     })
 }
 

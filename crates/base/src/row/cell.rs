@@ -18,7 +18,7 @@ pub(super) fn variable_bytes<'a>(data_type: DataType, value: ValueRef<'a>) -> Op
             Some(text.as_bytes())
         }
         (DataType::Char(_), ValueRef::Text(text)) => Some(text.trim_end_matches(' ').as_bytes()),
-        (DataType::Bytea, ValueRef::Bytea(bytes)) => Some(bytes),
+        (DataType::Bytea | DataType::Array(_), ValueRef::Bytea(bytes)) => Some(bytes),
         _ => None,
     }
 }
@@ -97,6 +97,6 @@ pub fn read_value<'a>(data_type: DataType, bytes: &'a [u8]) -> Result<ValueRef<'
                 Err(_) => return Err("text is not UTF-8"),
             }
         }
-        DataType::Bytea => ValueRef::Bytea(bytes),
+        DataType::Bytea | DataType::Array(_) => ValueRef::Bytea(bytes),
     })
 }

@@ -1,11 +1,13 @@
 //! SQL types as the storage layers see them.
 
+pub mod element;
 pub mod enumeration;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::element::Element;
 pub use self::enumeration::Enumeration;
 use crate::time::interval::{INTERVAL_BYTES, Interval};
 
@@ -52,6 +54,8 @@ pub enum DataType {
     Jsonb,
     /// A label of an enumeration: the label's number, 8 bytes.
     Enum(Enumeration),
+    /// An array of one dimension, whose bytes are those of [`crate::value::array`].
+    Array(Element),
 }
 
 impl DataType {
@@ -71,7 +75,9 @@ impl DataType {
             }
             Self::Interval => Some(INTERVAL_BYTES),
             Self::Uuid => Some(16),
-            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea | Self::Json | Self::Jsonb => None,
+            Self::Text | Self::Varchar(_) | Self::Char(_) | Self::Bytea | Self::Json | Self::Jsonb | Self::Array(_) => {
+                None
+            }
         }
     }
 }
@@ -99,6 +105,7 @@ impl fmt::Display for DataType {
             Self::Json => f.write_str("json"),
             Self::Jsonb => f.write_str("jsonb"),
             Self::Enum(of) => f.write_str(of.name()),
+            Self::Array(element) => write!(f, "{}[]", element.data_type()),
         }
     }
 }
@@ -126,6 +133,7 @@ pub enum ValueRef<'a> {
     Decimal(i128),
     /// Text, varchar, char, json and jsonb.
     Text(&'a str),
+    /// Also an array.
     Bytea(&'a [u8]),
     Date(i32),
     Timestamp(i64),

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::civil::{MICROS_PER_DAY, civil_from_days};
 use crate::interval::write_clock;
-use crate::types::{DataType, ValueRef};
-use crate::value::Value;
+use crate::types::{DataType, Element, ValueRef};
+use crate::value::{Value, array};
 
 /// Dates and timestamps that are greater or less than all others.
 pub(crate) const DATE_INFINITY: i32 = i32::MAX;
@@ -58,6 +58,7 @@ impl fmt::Display for DisplayValue<'_> {
                 }
                 Ok(())
             }
+            ValueRef::Bytea(bytes) if let DataType::Array(element) = self.data_type => write_array(f, element, bytes),
             ValueRef::Bytea(bytes) => {
                 f.write_str("\\x")?;
                 bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
@@ -80,6 +81,22 @@ impl fmt::Display for DisplayValue<'_> {
             }
         }
     }
+}
+
+/// Of bytes that are no array's: the elements before the fault.
+fn write_array(f: &mut fmt::Formatter<'_>, element: Element, bytes: &[u8]) -> fmt::Result {
+    let mut text = String::from("{");
+    let _ = array::for_each(element, bytes, |value| {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        match value {
+            ValueRef::Null => text.push_str("NULL"),
+            value => array::push_text(&display(value, element.data_type()).to_string(), &mut text),
+        }
+    });
+    f.write_str(&text)?;
+    f.write_str("}")
 }
 
 /// Significant digits from which a number is printed with an exponent.

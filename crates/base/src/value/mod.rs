@@ -2,6 +2,7 @@
 //!
 //! Text to value is in `parse.rs`, value to text in `display.rs`.
 
+pub mod array;
 pub mod compare_op;
 pub mod display;
 pub mod pattern;
@@ -27,6 +28,7 @@ pub enum Value {
     Decimal(i128),
     /// Text, varchar and char.
     Text(String),
+    /// Also an array.
     Bytea(Vec<u8>),
     /// Days since 1970-01-01.
     Date(i32),

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use saki_base::civil::MICROS_PER_DAY;
 use saki_base::types::decimal_limit;
-use saki_base::{DataType, Interval, Value};
+use saki_base::{DataType, Element, Interval, Value, array};
 
 /// Any type, with small lengths and all kinds of precision.
 pub fn data_types() -> impl Strategy<Value = DataType> {
@@ -28,6 +28,8 @@ pub fn data_types() -> impl Strategy<Value = DataType> {
         Just(DataType::Uuid),
         Just(DataType::Json),
         Just(DataType::Jsonb),
+        prop::sample::select(vec![DataType::Int4, DataType::Text, DataType::Date])
+            .prop_map(|element| DataType::Array(Element::new(element).expect("there are arrays of these"))),
     ]
 }
 
@@ -73,6 +75,16 @@ pub fn values(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Bytea => {
             let byte = prop_oneof![0_u8..3, Just(0xff_u8), any::<u8>()];
             prop::collection::vec(byte, 0..12).prop_map(Value::Bytea).boxed()
+        }
+        DataType::Array(element) => {
+            let array = move |values: Vec<Option<Value>>| {
+                let mut array = Vec::new();
+                for value in values {
+                    array::push(element, value.unwrap_or_default().as_ref(), &mut array).expect("of its elements");
+                }
+                Value::Bytea(array)
+            };
+            prop::collection::vec(prop::option::of(values(element.data_type())), 0..4).prop_map(array).boxed()
         }
         DataType::Date => prop_oneof![any::<i32>(), -2_i32..3].prop_map(Value::Date).boxed(),
         DataType::Timestamp => prop_oneof![any::<i64>(), -2_i64..3].prop_map(Value::Timestamp).boxed(),

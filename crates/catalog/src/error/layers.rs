@@ -173,7 +173,8 @@ fn condition(error: &ParseError) -> &'static str {
         ParseReason::FieldOutOfRange { .. } => "22008",
         ParseReason::TooLong { .. } => "22001",
         ParseReason::ZeroCharacter => "22021",
-        ParseReason::NoLabel => "22P02",
+        ParseReason::NoLabel | ParseReason::Array => "22P02",
+        ParseReason::Dimensions => "0A000",
         ParseReason::Json(fault) => fault.sqlstate(),
     }
 }

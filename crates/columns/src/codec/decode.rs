@@ -46,7 +46,7 @@ pub fn dtype(data_type: DataType, shape: Shape) -> VortexResult<DType> {
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb,
             Shape::Plain,
         ) => DType::Utf8(Nullability::NonNullable),
-        (DataType::Bytea, Shape::Plain) => DType::Binary(Nullability::NonNullable),
+        (DataType::Bytea | DataType::Array(_), Shape::Plain) => DType::Binary(Nullability::NonNullable),
         (DataType::Decimal { .. } | DataType::Interval | DataType::Uuid, Shape::TwoLimbs) => {
             let fields = StructFields::new(FieldNames::from(LIMBS), vec![number(PType::I64), number(PType::U64)]);
             DType::Struct(fields, Nullability::NonNullable)
@@ -69,7 +69,7 @@ pub fn no_values(data_type: DataType, rows: usize) -> Column {
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
                 ArrowType::Utf8View
             }
-            DataType::Bytea => ArrowType::BinaryView,
+            DataType::Bytea | DataType::Array(_) => ArrowType::BinaryView,
             DataType::Date => ArrowType::Date32,
             DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
             DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, utc()),
@@ -110,7 +110,7 @@ pub fn column(
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             text::text(values, nulls, context)?
         }
-        DataType::Bytea => text::binary(values, nulls, context)?,
+        DataType::Bytea | DataType::Array(_) => text::binary(values, nulls, context)?,
         DataType::Time => Arc::new(numbers::<Time64MicrosecondType>(values, nulls, context)?),
         DataType::Interval => Arc::new(intervals(&values, nulls, context)?),
         DataType::Uuid => Arc::new(uuids(&values, nulls, context)?),

@@ -69,7 +69,9 @@ pub fn values(column: &Column, data_type: DataType) -> Result<(Shape, VortexArra
             let views = form::text_views(column).map_err(|error| ColumnsError::Internal(error.to_string()))?;
             text(views.as_string_view()).map_err(failed)?
         }
-        (DataType::Bytea, ArrowType::BinaryView) => binary(array.as_binary_view()).map_err(failed)?,
+        (DataType::Bytea | DataType::Array(_), ArrowType::BinaryView) => {
+            binary(array.as_binary_view()).map_err(failed)?
+        }
         (DataType::Uuid, ArrowType::FixedSizeBinary(16)) => return uuids(array.as_fixed_size_binary()).map_err(failed),
         _ => return Err(unexpected()),
     };

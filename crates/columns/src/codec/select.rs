@@ -274,7 +274,7 @@ fn passing(values: ArrayRef, data_type: DataType, test: &Test, context: &mut Exe
             let views = form::text_views(&column).map_err(|error| vortex_err!("{error}"))?;
             views.as_string_view().iter().flatten().map(|text| test.passes(ValueRef::Text(text))).collect()
         }
-        DataType::Bytea => {
+        DataType::Bytea | DataType::Array(_) => {
             array.as_binary_view().iter().flatten().map(|bytes| test.passes(ValueRef::Bytea(bytes))).collect()
         }
         DataType::Uuid => {

@@ -63,7 +63,7 @@ pub fn survey(column: &Column, data_type: DataType) -> Result<Zone, ColumnsError
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb,
             ArrowType::Dictionary(..),
         ) => dictionary(array)?,
-        (DataType::Bytea, ArrowType::BinaryView) => bytes(array.as_binary_view().iter().flatten()),
+        (DataType::Bytea | DataType::Array(_), ArrowType::BinaryView) => bytes(array.as_binary_view().iter().flatten()),
         (expected, found) => {
             return Err(ColumnsError::Internal(format!("{found} is no native form of {expected}")));
         }

@@ -70,10 +70,12 @@ pub fn column(data_type: DataType, values: &[Value]) -> Column {
                 _ => None,
             })))
         }
-        DataType::Bytea => Arc::new(BinaryViewArray::from_iter(values.iter().map(|value| match value {
-            Value::Bytea(value) => Some(value),
-            _ => None,
-        }))),
+        DataType::Bytea | DataType::Array(_) => {
+            Arc::new(BinaryViewArray::from_iter(values.iter().map(|value| match value {
+                Value::Bytea(value) => Some(value),
+                _ => None,
+            })))
+        }
         DataType::Time => numbers!(Time64MicrosecondArray, Time),
         DataType::Interval => Arc::new(IntervalMonthDayNanoArray::from_iter(values.iter().map(|value| match value {
             Value::Interval(of) => Some(IntervalMonthDayNano::new(of.months, of.days, of.nanos())),
@@ -111,7 +113,7 @@ pub fn values(column: &Column, data_type: DataType) -> Vec<Value> {
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             Value::Text(array.as_string_view().value(row).to_owned())
         }
-        DataType::Bytea => Value::Bytea(array.as_binary_view().value(row).to_owned()),
+        DataType::Bytea | DataType::Array(_) => Value::Bytea(array.as_binary_view().value(row).to_owned()),
         DataType::Date => Value::Date(array.as_primitive::<Date32Type>().value(row)),
         DataType::Timestamp => Value::Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(row)),
         DataType::Timestamptz => Value::Timestamptz(array.as_primitive::<TimestampMicrosecondType>().value(row)),
@@ -216,7 +218,7 @@ pub fn value(data_type: DataType, number: u64) -> Value {
         DataType::Varchar(_) | DataType::Char(_) => Value::Text(format!("{:x}", number % 0xffff_ffff)),
         DataType::Text if number >> 61 == 7 => Value::Text(String::new()),
         DataType::Text | DataType::Json | DataType::Jsonb => Value::Text(digits(number)),
-        DataType::Bytea => Value::Bytea(number.to_be_bytes()[..(number % 9) as usize].repeat(3)),
+        DataType::Bytea | DataType::Array(_) => Value::Bytea(number.to_be_bytes()[..(number % 9) as usize].repeat(3)),
         DataType::Date => Value::Date(number as i32),
         DataType::Timestamp => Value::Timestamp(number as i64),
         DataType::Timestamptz => Value::Timestamptz(number as i64),

@@ -176,6 +176,7 @@ pub fn typed(expression: &str, data_type: DataType) -> String {
         | DataType::Json
         | DataType::Jsonb
         | DataType::Bytea
+        | DataType::Array(_)
         | DataType::Char(_)
         | DataType::Varchar(_) => expression.to_owned(),
         other => format!("CAST({expression} AS {})", spelled(other)),

@@ -1,6 +1,6 @@
 //! Constraints becoming a table's: named, resolved, and given the index that keeps them.
 
-use saki_base::{Column, DataType};
+use saki_base::{Column, DataType, Element};
 use saki_tree::TreeRoot;
 
 use crate::names::stored_text;
@@ -180,9 +180,9 @@ pub fn check_types(name: &str, table: &Table, columns: &[usize], referenced: &Ta
 }
 
 /// Types whose values are compared with one another.
-fn family(data_type: DataType) -> u64 {
+fn family(data_type: DataType) -> (u64, Option<Element>) {
     use DataType as Type;
-    match data_type {
+    let family = match data_type {
         Type::Bool => 0,
         Type::Int2 | Type::Int4 | Type::Int8 | Type::Decimal { .. } => 1,
         Type::Float4 | Type::Float8 => 2,
@@ -197,7 +197,9 @@ fn family(data_type: DataType) -> u64 {
         Type::Interval => 9,
         Type::Uuid => 10,
         Type::Json | Type::Jsonb => 11,
-    }
+        Type::Array(element) => return (12, Some(element)),
+    };
+    (family, None)
 }
 
 /// Positions of the columns of a key that is kept in order, each once.

@@ -32,7 +32,7 @@ use saki_vector::{Column, form};
 use super::reader::{Request, SegmentReader};
 use crate::blocking::wait_for;
 use crate::error::ExecError;
-use crate::rows::column::array_value;
+use saki_vector::surface::array_value;
 
 /// Segments whose key columns are asked for before they are needed.
 const SEGMENTS_AHEAD: usize = 16;

@@ -133,7 +133,7 @@ fn is_of(value: &Value, data_type: DataType) -> bool {
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
             matches!(value, Value::Text(_))
         }
-        DataType::Bytea => matches!(value, Value::Bytea(_)),
+        DataType::Bytea | DataType::Array(_) => matches!(value, Value::Bytea(_)),
         DataType::Date => matches!(value, Value::Date(_)),
         DataType::Timestamp => matches!(value, Value::Timestamp(_)),
         DataType::Timestamptz => matches!(value, Value::Timestamptz(_)),

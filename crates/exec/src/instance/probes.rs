@@ -6,8 +6,8 @@ use saki_base::key::{KeyLayout, encode_column};
 use crate::error::ExecError;
 use crate::overlay::EntryKeys;
 use crate::plan::{JoinKind, KeySource, Stage};
-use crate::rows::column::array_value;
 use crate::rows::registers::RegisterBatch;
+use saki_vector::surface::array_value;
 
 /// A batch of outer rows and the probes made of them. It lives until its last probe has been answered.
 pub(crate) struct ProbeBatch {

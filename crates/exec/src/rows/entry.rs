@@ -8,7 +8,7 @@ use saki_base::{DataType, KeyColumn, KeyLayout, RowLayout, ValueRef};
 
 use crate::plan::{Place, TreeAccess};
 use crate::predicate::{CompareOp, Predicate};
-use crate::rows::column::ColumnBuffer;
+use saki_vector::surface::ColumnBuffer;
 
 /// Why an entry could not be read.
 pub(crate) type Malformed = String;

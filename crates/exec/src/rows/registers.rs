@@ -9,7 +9,7 @@ use saki_base::DataType;
 
 use crate::error::ExecError;
 use crate::plan::{BatchFilter, JoinKind, Pipeline, Source, TreeAccess};
-use crate::rows::column::{ColumnBuffer, arrow_type};
+use saki_vector::surface::{ColumnBuffer, arrow_type};
 
 /// Variable-length content above this many bytes ends a batch. A batch is made before anybody can count it, and several
 /// wait between a scan and its consumer: this is what one of wide rows takes beside the memory that is accounted for.

@@ -241,8 +241,7 @@ fn text_object(arrays: &[ArrayRef], row: usize) -> std::result::Result<Option<St
             None => {
                 let text = cast(array, &DataType::Utf8)?;
                 let text = text.as_string::<i32>().value(row);
-                array_elements(text)
-                    .ok_or_else(|| SqlError::data(format!("malformed array literal: \"{text}\"")).code("22P02"))
+                Ok(array_elements(text)?)
             }
         }
     };

@@ -274,11 +274,7 @@ impl<'a> Row<'a> {
             return (at..self.count()).map(|at| self.text(at).map(|text| Some(text.to_owned()))).collect();
         }
         let text = self.text(at)?;
-        array_elements(text).ok_or_else(|| {
-            SqlError::data(format!("malformed array literal: \"{text}\""))
-                .code("22P02")
-                .detail("Array value must start with \"{\" or dimension information.")
-        })
+        Ok(array_elements(text)?)
     }
 }
 

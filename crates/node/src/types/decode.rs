@@ -87,7 +87,7 @@ fn of_text(data_type: &DataType, text: &str, time: &SessionTime) -> Result<Scala
             decimal(text).ok_or_else(|| invalid(&"not a number of up to 76 digits"))
         }
         DataType::List(field) => {
-            let elements = saki_base::array_elements(text).ok_or_else(|| invalid(&"not an array of one dimension"))?;
+            let elements = saki_base::array_elements(text).map_err(SqlError::from)?;
             let read = |element: Option<String>| {
                 value(field.data_type(), Format::Text, element.as_deref().map(str::as_bytes), time)
             };

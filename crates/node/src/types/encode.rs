@@ -89,6 +89,13 @@ impl Column {
                 }
                 Values::List(list, elements, Type::OID.oid())
             }
+            (Known::Varchars, Values::List(list, elements, _)) => Values::List(list, elements, Type::VARCHAR.oid()),
+            (Known::Bpchars(length), Values::List(list, mut elements, _)) => {
+                if let Values::Text(texts) = elements.values {
+                    elements.values = Values::Padded(texts, length);
+                }
+                Values::List(list, elements, Type::BPCHAR.oid())
+            }
             (Known::Int2vector, Values::List(list, elements, oid)) => Values::Vector(list, elements, oid),
             (Known::Oidvector, Values::List(list, mut elements, _)) => {
                 if let Values::Int8(oids) = elements.values {

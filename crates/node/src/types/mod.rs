@@ -68,6 +68,9 @@ pub enum Known {
     Varchar,
     /// Of so many characters, blanks at the end included.
     Bpchar(usize),
+    Varchars,
+    /// Arrays of these.
+    Bpchars(usize),
     Int2vector,
     Oidvector,
 }
@@ -84,6 +87,8 @@ impl Known {
             Some("char") => Self::Char,
             Some("varchar") => Self::Varchar,
             Some("bpchar") => Self::Bpchar(usize::try_from(modifier(field) - 4).unwrap_or(0)),
+            Some("_varchar") => Self::Varchars,
+            Some("_bpchar") => Self::Bpchars(usize::try_from(modifier(field) - 4).unwrap_or(0)),
             Some("int2vector") => Self::Int2vector,
             Some("oidvector") => Self::Oidvector,
             _ => Self::Nothing,
@@ -115,6 +120,8 @@ pub fn field_type(field: &Field) -> WireType {
         (Known::Char, DataType::Utf8) => (Type::CHAR, 1),
         (Known::Varchar, DataType::Utf8) => (Type::VARCHAR, -1),
         (Known::Bpchar(_), DataType::Utf8) => (Type::BPCHAR, -1),
+        (Known::Varchars, DataType::List(_)) => (Type::VARCHAR_ARRAY, -1),
+        (Known::Bpchars(_), DataType::List(_)) => (Type::BPCHAR_ARRAY, -1),
         (Known::Int2vector, DataType::List(_)) => (Type::INT2_VECTOR, -1),
         (Known::Oidvector, DataType::List(_)) => (Type::OID_VECTOR, -1),
         _ => return WireType { modifier: modifier(field), column: place(field), ..arrow },

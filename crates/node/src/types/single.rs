@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use arrow_schema::Field;
 use bytes::{BufMut, BytesMut};
-use saki_base::{DataType as Storage, Interval, ValueRef, display};
-use saki_sql::State;
+use saki_base::{DataType as Storage, Element, Interval, ValueRef, array, display};
+use saki_sql::{PG_MODIFIER, PG_TYPE, State, array_of};
 
-use super::encode::{Style, escaped, padded};
+use super::encode::{Column, Style, escaped, padded};
 use super::moments::{put_interval, since_epoch_days, since_epoch_micros};
 use super::sized::sized;
 use super::{Format, JSONB_VERSION, numeric};
@@ -16,6 +17,9 @@ pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, style: &S
     if value == ValueRef::Null {
         out.put_i32(-1);
         return;
+    }
+    if let Storage::Array(_) = data_type {
+        return list(value, data_type, format, style, out);
     }
     sized(out, false, |out| match (format, value) {
         (_, ValueRef::Text(text)) if let Storage::Char(length) = data_type => padded(text, length as usize, out),
@@ -35,6 +39,23 @@ pub fn single(value: ValueRef<'_>, data_type: Storage, format: Format, style: &S
         }
         (Format::Binary, value) => binary(value, data_type, out),
     });
+}
+
+/// An array, written as a column of one is.
+fn list(value: ValueRef<'_>, data_type: Storage, format: Format, style: &Style, out: &mut BytesMut) {
+    let lists = array_of(data_type, &[value.into()]);
+    let told = match array::element_of(data_type).map(Element::data_type) {
+        Some(Storage::Char(length)) => vec![(PG_TYPE, "_bpchar".to_owned()), (PG_MODIFIER, (length + 4).to_string())],
+        Some(Storage::Varchar(_)) => vec![(PG_TYPE, "_varchar".to_owned())],
+        _ => Vec::new(),
+    };
+    let told = told.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let field = Field::new("", lists.data_type().clone(), true).with_metadata(told);
+    match Column::described(&lists, &field, format, style) {
+        Ok(column) => column.field(0, out),
+        // Lists of elements that columns have are sent.
+        Err(_) => out.put_i32(-1),
+    }
 }
 
 fn styled_single(value: ValueRef<'_>, data_type: Storage, state: &State, out: &mut BytesMut) {

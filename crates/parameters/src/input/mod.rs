@@ -124,6 +124,7 @@ impl TimeStyle {
                 interval if interval.fits() => Ok(Value::Interval(interval)),
                 _ => Err(Bad::Interval.of(text, INTERVAL)),
             },
+            DataType::Array(element) => Value::parse_array(element, text, |of, text| self.read_value(of, text, now)),
             other => Value::parse(other, text).map_err(SqlError::from),
         }
     }

@@ -21,6 +21,10 @@ pub fn value_of(literal: &ScalarValue, column: DataType) -> Option<Value> {
             Value::Text(text.try_as_str()??.to_owned())
         }
         (ScalarValue::TimestampSecond(Some(v), Some(_)), DataType::Enum(_)) => Value::Int8(*v),
+        (ScalarValue::List(list), DataType::Array(element)) => {
+            let arrays = saki_exec::lists::encode(element, list.as_ref()).ok()?;
+            Value::Bytea(arrays.value(0).to_owned())
+        }
         (ScalarValue::LargeUtf8(Some(v)), DataType::Jsonb) => Value::Text(v.clone()),
         (
             ScalarValue::Binary(Some(v)) | ScalarValue::BinaryView(Some(v)) | ScalarValue::LargeBinary(Some(v)),

@@ -114,7 +114,7 @@ impl ColumnValues {
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb => {
                 Self::Text(StringViewBuilder::new())
             }
-            DataType::Bytea => Self::Bytea(BinaryViewBuilder::new()),
+            DataType::Bytea | DataType::Array(_) => Self::Bytea(BinaryViewBuilder::new()),
         }
     }
 

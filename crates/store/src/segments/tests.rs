@@ -1,7 +1,7 @@
 //! Columns of every type, on each way into segments: from batches as they are loaded, from rows of the primary tree,
 //! and spliced by a merge. The check compares what they hold with the rows, value by value.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow_array::builder::FixedSizeBinaryBuilder;
 use arrow_array::cast::AsArray;
@@ -11,7 +11,7 @@ use arrow_array::{
     Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, LargeStringArray, RecordBatch, StringArray,
     Time64MicrosecondArray, TimestampMicrosecondArray,
 };
-use saki_base::{Column, DataType, Interval, Random, TableId};
+use saki_base::{Column, DataType, Element, Interval, Random, TableId, ValueRef, array};
 use saki_catalog::{ColumnDetail, PUBLIC, Table};
 use saki_columns::SegmentsRoot;
 use saki_tree::TreeRoot;
@@ -20,34 +20,37 @@ use crate::fixture::{Bench, Shape};
 use crate::load::{append, load};
 use crate::{OnDuplicate, Writer};
 
-const TYPES: [(&str, DataType); 19] = [
-    ("bool", DataType::Bool),
-    ("int2", DataType::Int2),
-    ("int4", DataType::Int4),
-    ("int8", DataType::Int8),
-    ("float4", DataType::Float4),
-    ("float8", DataType::Float8),
-    ("short", DataType::Decimal { precision: 12, scale: 2 }),
-    ("long", DataType::Decimal { precision: 38, scale: 4 }),
-    ("date", DataType::Date),
-    ("timestamp", DataType::Timestamp),
-    ("timestamptz", DataType::Timestamptz),
-    ("time", DataType::Time),
-    ("interval", DataType::Interval),
-    ("uuid", DataType::Uuid),
-    ("text", DataType::Text),
-    ("varchar", DataType::Varchar(200)),
-    ("bytea", DataType::Bytea),
-    ("json", DataType::Json),
-    ("jsonb", DataType::Jsonb),
-];
+static TYPES: LazyLock<Vec<(&str, DataType)>> = LazyLock::new(|| {
+    vec![
+        ("bool", DataType::Bool),
+        ("int2", DataType::Int2),
+        ("int4", DataType::Int4),
+        ("int8", DataType::Int8),
+        ("float4", DataType::Float4),
+        ("float8", DataType::Float8),
+        ("short", DataType::Decimal { precision: 12, scale: 2 }),
+        ("long", DataType::Decimal { precision: 38, scale: 4 }),
+        ("date", DataType::Date),
+        ("timestamp", DataType::Timestamp),
+        ("timestamptz", DataType::Timestamptz),
+        ("time", DataType::Time),
+        ("interval", DataType::Interval),
+        ("uuid", DataType::Uuid),
+        ("text", DataType::Text),
+        ("varchar", DataType::Varchar(200)),
+        ("bytea", DataType::Bytea),
+        ("json", DataType::Json),
+        ("jsonb", DataType::Jsonb),
+        ("numbers", DataType::Array(Element::new(DataType::Int4).expect("there are arrays of these"))),
+    ]
+});
 
 /// A table `typed` with a column of each type, after its key `id`.
 fn typed(writer: &mut Writer<'_>) -> Table {
     let column = |name: &str, data_type, nullable| Column { name: name.to_owned(), data_type, nullable };
     let columns: Vec<Column> = [column("id", DataType::Int8, false)]
         .into_iter()
-        .chain(TYPES.map(|(name, data_type)| column(name, data_type, true)))
+        .chain(TYPES.iter().map(|(name, data_type)| column(name, *data_type, true)))
         .collect();
     let catalog = &mut writer.catalog;
     Table {
@@ -148,6 +151,17 @@ fn values(random: &mut Random, data_type: DataType, rows: usize, nulls: f64) -> 
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
             Arc::new(StringArray::from(some(random, rows, nulls, text)))
         }
+        DataType::Array(element) => {
+            let arrays = some(random, rows, nulls, |random| {
+                let mut array = Vec::new();
+                (0..random.below(4)).for_each(|_| {
+                    let value = ValueRef::Int4(random.below(9) as i32);
+                    array::push(element, value, &mut array).expect("of numbers");
+                });
+                array
+            });
+            Arc::new(saki_exec::lists::decode(element, arrays.iter().map(Option::as_deref)).expect("arrays"))
+        }
         DataType::Bytea => {
             let bytes = some(random, rows, nulls, |random| text(random).into_bytes());
             Arc::new(BinaryArray::from_iter(bytes))
@@ -159,7 +173,8 @@ fn values(random: &mut Random, data_type: DataType, rows: usize, nulls: f64) -> 
 fn batches(random: &mut Random, ids: &[i64], nulls: f64) -> Vec<saki_catalog::Result<RecordBatch>> {
     let batch = |ids: &[i64]| {
         let id = ("id", Arc::new(Int64Array::from(ids.to_vec())) as ArrayRef, false);
-        let others = TYPES.map(|(name, data_type)| (name, values(random, data_type, ids.len(), nulls), true));
+        let others: Vec<_> =
+            TYPES.iter().map(|(name, data_type)| (*name, values(random, *data_type, ids.len(), nulls), true)).collect();
         Ok(RecordBatch::try_from_iter_with_nullable([id].into_iter().chain(others)).expect("as many rows each"))
     };
     ids.chunks(333).map(batch).collect()

@@ -37,9 +37,10 @@ pub enum Together {
     Unknown,
 }
 
-/// The type of storage that a type of Arrow's is, without lengths; `None` for those that tables do not have.
+/// The type of storage that a type of Arrow's is, without lengths; `None` for those that tables do not have,
+/// and for arrays.
 pub fn stored(data_type: &Arrow) -> Option<DataType> {
-    if *data_type == Arrow::Null { None } else { stored_as(data_type) }
+    if matches!(data_type, Arrow::Null | Arrow::List(_)) { None } else { stored_as(data_type) }
 }
 
 fn category(data_type: &Arrow) -> Option<Category> {
@@ -60,6 +61,7 @@ fn category(data_type: &Arrow) -> Option<Category> {
         DataType::Json => Category::Json,
         DataType::Jsonb => Category::Jsonb,
         DataType::Enum(of) => Category::Enumeration(of),
+        DataType::Array(_) => return None,
     })
 }
 

@@ -10,6 +10,7 @@ use saki_base::{DataType, Value};
 use super::common::stored;
 use saki_catalog::SqlError;
 use saki_catalog::convert::array_of;
+use saki_exec::lists;
 
 const INTERVAL: Arrow = Arrow::Interval(IntervalUnit::MonthDayNano);
 /// Digits behind the point of a number that is written with an exponent.
@@ -33,6 +34,15 @@ pub fn typed(expr: Expr, target: &Arrow) -> Result<Expr> {
         return Ok(Expr::Placeholder(Placeholder { id, field: Some(field) }));
     }
     let Some(text) = text_of(&expr) else { return Ok(expr) };
+    if let Some(element) = lists::element_of(target) {
+        return match element.data_type() {
+            // By the session's zone and styles, where that is known.
+            DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval => {
+                Ok(expr)
+            }
+            _ => read(DataType::Array(element), text),
+        };
+    }
     let data_type = match stored(target) {
         Some(DataType::Text) => return Ok(expr),
         Some(DataType::Decimal { .. }) => decimal_type(text),
@@ -44,6 +54,11 @@ pub fn typed(expr: Expr, target: &Arrow) -> Result<Expr> {
         Some(data_type) => data_type,
         None => return Ok(expr),
     };
+    read(data_type, text)
+}
+
+/// The value of a type that a text spells, as a literal.
+fn read(data_type: DataType, text: &str) -> Result<Expr> {
     let value = Value::parse(data_type, text).map_err(SqlError::from)?;
     Ok(Expr::Literal(ScalarValue::try_from_array(&array_of(data_type, &[value]), 0)?, None))
 }

@@ -5,50 +5,16 @@ use std::sync::Arc;
 
 use arrow_array::types::Int64Type;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
+    ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
     Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, LargeStringArray,
     PrimitiveArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampSecondArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, OffsetBuffer, ScalarBuffer};
-use arrow_schema::{DataType as ArrowType, IntervalUnit, TimeUnit};
 use saki_base::{DataType, INTERVAL_BYTES, Interval, ValueRef};
 
 use super::labels::labels_type;
-
-/// The Arrow type in which a column's values leave the engine.
-pub fn arrow_type(data_type: DataType) -> ArrowType {
-    match data_type {
-        DataType::Bool => ArrowType::Boolean,
-        DataType::Int2 => ArrowType::Int16,
-        DataType::Int4 => ArrowType::Int32,
-        DataType::Int8 => ArrowType::Int64,
-        DataType::Float4 => ArrowType::Float32,
-        DataType::Float8 => ArrowType::Float64,
-        DataType::Decimal { precision, scale } => ArrowType::Decimal128(precision, scale as i8),
-        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => ArrowType::Utf8,
-        DataType::Bytea => ArrowType::Binary,
-        DataType::Date => ArrowType::Date32,
-        DataType::Timestamp => ArrowType::Timestamp(TimeUnit::Microsecond, None),
-        DataType::Timestamptz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
-        DataType::Time => ArrowType::Time64(TimeUnit::Microsecond),
-        DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
-        DataType::Uuid => ArrowType::FixedSizeBinary(16),
-        // Types of their own in plans, so that no operator takes them for texts or bytes; both hold text.
-        DataType::Json => ArrowType::LargeBinary,
-        DataType::Jsonb => ArrowType::LargeUtf8,
-        DataType::Enum(of) => labels_type(of),
-    }
-}
-
-/// An interval as Arrow has it.
-pub fn arrow_interval(interval: Interval) -> IntervalMonthDayNano {
-    IntervalMonthDayNano::new(interval.months, interval.days, interval.nanos())
-}
-
-/// An interval of Arrow's.
-pub fn interval(of: IntervalMonthDayNano) -> Interval {
-    Interval::of_nanos(of.months, of.days, of.nanoseconds)
-}
+use super::lists;
+use super::types::{arrow_interval, arrow_type, interval};
 
 /// Values in Arrow's native widths; decimals always in 16 bytes.
 enum Values {
@@ -65,7 +31,7 @@ enum Values {
 }
 
 /// One column of rows under way.
-pub(crate) struct ColumnBuffer {
+pub struct ColumnBuffer {
     data_type: DataType,
     values: Values,
     /// Made at the first NULL; `true` is a value.
@@ -90,7 +56,7 @@ macro_rules! each_vector {
 }
 
 impl ColumnBuffer {
-    pub(crate) fn new(data_type: DataType) -> Self {
+    pub fn new(data_type: DataType) -> Self {
         let values = match data_type {
             DataType::Bool => Values::Bool(Vec::new()),
             DataType::Int2 => Values::Int2(Vec::new()),
@@ -108,17 +74,18 @@ impl ColumnBuffer {
             | DataType::Char(_)
             | DataType::Json
             | DataType::Jsonb
-            | DataType::Bytea => Values::Bytes { ends: Vec::new(), data: Vec::new() },
+            | DataType::Bytea
+            | DataType::Array(_) => Values::Bytes { ends: Vec::new(), data: Vec::new() },
         };
         Self { data_type, values, validity: None }
     }
 
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         each_vector!(&self.values, vector => vector.len(), ends, _data => ends.len())
     }
 
     /// Bytes of memory the values take.
-    pub(crate) fn memory_bytes(&self) -> usize {
+    pub fn memory_bytes(&self) -> usize {
         each_vector!(
             &self.values,
             vector => std::mem::size_of_val(vector.as_slice()),
@@ -127,19 +94,19 @@ impl ColumnBuffer {
     }
 
     /// Bytes of variable-length content, which Arrow bounds at 2 GiB an array.
-    pub(crate) fn content_bytes(&self) -> usize {
+    pub fn content_bytes(&self) -> usize {
         match &self.values {
             Values::Bytes { data, .. } => data.len(),
             _ => 0,
         }
     }
 
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         each_vector!(&mut self.values, vector => vector.clear(), ends, data => { ends.clear(); data.clear() });
         self.validity = None;
     }
 
-    pub(crate) fn push_null(&mut self) {
+    pub fn push_null(&mut self) {
         let rows = self.len();
         self.validity.get_or_insert_with(|| vec![true; rows]).push(false);
         match &mut self.values {
@@ -159,7 +126,7 @@ impl ColumnBuffer {
     /// Appends a value from its bytes in the row format. `false` if they are not as wide as the type.
     #[inline]
     #[must_use]
-    pub(crate) fn push_encoded(&mut self, bytes: &[u8]) -> bool {
+    pub fn push_encoded(&mut self, bytes: &[u8]) -> bool {
         match &mut self.values {
             Values::Int8(vector) => {
                 let Ok(value) = bytes.try_into() else { return false };
@@ -215,7 +182,7 @@ impl ColumnBuffer {
 
     /// Appends a decoded value. `false` if it is of another type.
     #[must_use]
-    pub(crate) fn push_value(&mut self, value: ValueRef<'_>) -> bool {
+    pub fn push_value(&mut self, value: ValueRef<'_>) -> bool {
         match (&mut self.values, value) {
             (_, ValueRef::Null) => {
                 self.push_null();
@@ -254,7 +221,7 @@ impl ColumnBuffer {
 
     /// Appends row `row` of a column of the same type.
     #[inline]
-    pub(crate) fn push_from(&mut self, other: &Self, row: usize) {
+    pub fn push_from(&mut self, other: &Self, row: usize) {
         if other.is_null(row) {
             self.push_null();
             return;
@@ -287,7 +254,7 @@ impl ColumnBuffer {
 
     /// The value of a row.
     #[inline]
-    pub(crate) fn value(&self, row: usize) -> ValueRef<'_> {
+    pub fn value(&self, row: usize) -> ValueRef<'_> {
         if self.is_null(row) {
             return ValueRef::Null;
         }
@@ -310,7 +277,7 @@ impl ColumnBuffer {
             Values::Bytes { ends, data } => {
                 let content = &data[content_range(ends, row)];
                 match self.data_type {
-                    DataType::Bytea => ValueRef::Bytea(content),
+                    DataType::Bytea | DataType::Array(_) => ValueRef::Bytea(content),
                     // Verified when the page was written; replaced rather than trusted blindly.
                     _ => ValueRef::Text(std::str::from_utf8(content).unwrap_or("\u{fffd}")),
                 }
@@ -319,7 +286,7 @@ impl ColumnBuffer {
     }
 
     /// Keeps the rows whose entry in `keep` is true.
-    pub(crate) fn retain(&mut self, keep: &[bool]) {
+    pub fn retain(&mut self, keep: &[bool]) {
         fn compact<T: Copy>(vector: &mut Vec<T>, keep: &[bool]) {
             let mut rows = keep.iter();
             vector.retain(|_| *rows.next().expect("a decision for every row"));
@@ -338,7 +305,7 @@ impl ColumnBuffer {
     }
 
     /// A copy of the column as an Arrow array.
-    pub(crate) fn to_array(&self) -> Result<ArrayRef, String> {
+    pub fn to_array(&self) -> Result<ArrayRef, String> {
         let mut copy = Self::new(self.data_type);
         for row in 0..self.len() {
             copy.push_from(self, row);
@@ -347,7 +314,7 @@ impl ColumnBuffer {
     }
 
     /// Moves the values into an Arrow array and leaves the column empty. `Err`: text that is not UTF-8.
-    pub(crate) fn take_array(&mut self) -> Result<ArrayRef, String> {
+    pub fn take_array(&mut self) -> Result<ArrayRef, String> {
         let taken = std::mem::replace(self, Self::new(self.data_type));
         let nulls = taken.validity.map(|validity| NullBuffer::new(BooleanBuffer::from(validity)));
         Ok(match taken.values {
@@ -406,8 +373,10 @@ fn bytes_array(
         });
     }
     let offsets = OffsetBuffer::new(offsets.into());
+    let bytes = |data, nulls| BinaryArray::try_new(offsets.clone(), data, nulls).map_err(|e| e.to_string());
     Ok(match data_type {
-        DataType::Bytea => Arc::new(BinaryArray::try_new(offsets, data, nulls).map_err(|e| e.to_string())?),
+        DataType::Bytea => Arc::new(bytes(data, nulls)?),
+        DataType::Array(element) => Arc::new(lists::decode(element, bytes(data, nulls)?.iter())?),
         _ => Arc::new(StringArray::try_new(offsets, data, nulls).map_err(|e| e.to_string())?),
     })
 }
@@ -418,62 +387,10 @@ fn content_range(ends: &[i32], row: usize) -> std::ops::Range<usize> {
     start..ends[row] as usize
 }
 
-/// The value of an Arrow array at a row, if its type is one that [`arrow_type`] gives
-/// (any string or binary layout is taken).
-pub fn array_value(array: &dyn Array, data_type: DataType, row: usize) -> Option<ValueRef<'_>> {
-    use arrow_array::cast::AsArray;
-    use arrow_array::types::*;
-    if array.is_null(row) {
-        return Some(ValueRef::Null);
-    }
-    Some(match (data_type, array.data_type()) {
-        (DataType::Bool, ArrowType::Boolean) => ValueRef::Bool(array.as_boolean().value(row)),
-        (DataType::Int2, ArrowType::Int16) => ValueRef::Int2(array.as_primitive::<Int16Type>().value(row)),
-        (DataType::Int4, ArrowType::Int32) => ValueRef::Int4(array.as_primitive::<Int32Type>().value(row)),
-        (DataType::Int8, ArrowType::Int64) => ValueRef::Int8(array.as_primitive::<Int64Type>().value(row)),
-        (DataType::Enum(_), ArrowType::Timestamp(TimeUnit::Second, Some(_))) => {
-            ValueRef::Int8(array.as_primitive::<TimestampSecondType>().value(row))
-        }
-        (DataType::Float4, ArrowType::Float32) => ValueRef::Float4(array.as_primitive::<Float32Type>().value(row)),
-        (DataType::Float8, ArrowType::Float64) => ValueRef::Float8(array.as_primitive::<Float64Type>().value(row)),
-        (DataType::Decimal { scale, .. }, ArrowType::Decimal128(_, found)) if i16::from(*found) == i16::from(scale) => {
-            ValueRef::Decimal(array.as_primitive::<Decimal128Type>().value(row))
-        }
-        (DataType::Date, ArrowType::Date32) => ValueRef::Date(array.as_primitive::<Date32Type>().value(row)),
-        (DataType::Timestamp, ArrowType::Timestamp(TimeUnit::Microsecond, None)) => {
-            ValueRef::Timestamp(array.as_primitive::<TimestampMicrosecondType>().value(row))
-        }
-        (DataType::Timestamptz, ArrowType::Timestamp(TimeUnit::Microsecond, Some(_))) => {
-            ValueRef::Timestamptz(array.as_primitive::<TimestampMicrosecondType>().value(row))
-        }
-        (DataType::Time, ArrowType::Time64(TimeUnit::Microsecond)) => {
-            ValueRef::Time(array.as_primitive::<Time64MicrosecondType>().value(row))
-        }
-        (DataType::Interval, ArrowType::Interval(IntervalUnit::MonthDayNano)) => {
-            ValueRef::Interval(interval(array.as_primitive::<IntervalMonthDayNanoType>().value(row)))
-        }
-        (DataType::Uuid, ArrowType::FixedSizeBinary(16)) => {
-            ValueRef::Uuid(array.as_fixed_size_binary().value(row).try_into().ok()?)
-        }
-        (DataType::Bytea, ArrowType::Binary) => ValueRef::Bytea(array.as_binary::<i32>().value(row)),
-        (DataType::Bytea, ArrowType::LargeBinary) => ValueRef::Bytea(array.as_binary::<i64>().value(row)),
-        (DataType::Bytea, ArrowType::BinaryView) => ValueRef::Bytea(array.as_binary_view().value(row)),
-        (DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb, text) => {
-            ValueRef::Text(match text {
-                ArrowType::Utf8 => array.as_string::<i32>().value(row),
-                ArrowType::LargeUtf8 => array.as_string::<i64>().value(row),
-                ArrowType::Utf8View => array.as_string_view().value(row),
-                ArrowType::LargeBinary => std::str::from_utf8(array.as_binary::<i64>().value(row)).ok()?,
-                _ => return None,
-            })
-        }
-        _ => return None,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::surface::array_value;
 
     #[test]
     fn nulls_appear_only_where_they_were_pushed() {

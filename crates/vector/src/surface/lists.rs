@@ -1,0 +1,106 @@
+//! Arrays as lists of elements, and as the bytes that rows, segments and operators hold ([`saki_base::array`]).
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryViewArray, ListArray, builder::BinaryViewBuilder};
+use arrow_buffer::{NullBuffer, OffsetBuffer};
+use arrow_schema::{DataType as ArrowType, Field};
+use saki_base::{Element, array};
+
+use super::buffer::ColumnBuffer;
+use super::types::{array_value, arrow_type, data_type};
+
+/// The elements of lists of a type that are held as bytes; `None`: these lists are no column's.
+pub fn element_of(list: &ArrowType) -> Option<Element> {
+    match list {
+        ArrowType::List(field) => Element::new(data_type(field.data_type())?),
+        _ => None,
+    }
+}
+
+/// Lists of the bytes of arrays.
+///
+/// # Errors
+/// Bytes that are no such array's.
+pub fn decode<'b>(element: Element, arrays: impl Iterator<Item = Option<&'b [u8]>>) -> Result<ListArray, String> {
+    let (mut elements, mut lengths, mut valid) = (ColumnBuffer::new(element.data_type()), Vec::new(), Vec::new());
+    for bytes in arrays {
+        let before = elements.len();
+        let mut fits = true;
+        array::for_each(element, bytes.unwrap_or_default(), |value| fits &= elements.push_value(value))
+            .map_err(|error| format!("an array of {}: {error}", element.data_type()))?;
+        if !fits {
+            return Err(format!("an array of {} has an element of another type", element.data_type()));
+        }
+        lengths.push(elements.len() - before);
+        valid.push(bytes.is_some());
+    }
+    let field = Field::new_list_field(arrow_type(element.data_type()), true).into();
+    let nulls = NullBuffer::from(valid);
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    ListArray::try_new(field, offsets, elements.take_array()?, Some(nulls)).map_err(|error| error.to_string())
+}
+
+/// The bytes of lists.
+///
+/// # Errors
+/// Lists of other elements, and a decimal of more digits than it has.
+pub fn encode(element: Element, lists: &dyn Array) -> Result<BinaryViewArray, String> {
+    let wrong = || format!("lists of {} where {} are expected", lists.data_type(), element.data_type());
+    let lists = lists.as_list_opt::<i32>().ok_or_else(wrong)?;
+    let mut arrays = BinaryViewBuilder::with_capacity(lists.len());
+    let mut bytes = Vec::new();
+    for list in lists.iter() {
+        let Some(list) = list else {
+            arrays.append_null();
+            continue;
+        };
+        bytes.clear();
+        for row in 0..list.len() {
+            let value = array_value(&list, element.data_type(), row).ok_or_else(wrong)?;
+            array::push(element, value, &mut bytes).map_err(|error| error.to_string())?;
+        }
+        arrays.append_value(&bytes);
+    }
+    Ok(arrays.finish())
+}
+
+/// Lists in the form that operators hold them in, if there is one.
+///
+/// # Errors
+/// As [`encode`].
+pub fn held(lists: &ArrayRef) -> Option<Result<BinaryViewArray, String>> {
+    element_of(lists.data_type()).map(|element| encode(element, lists))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use saki_base::DataType;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_held_as_bytes_and_come_back() {
+        for data_type in [DataType::Int4, DataType::Text, DataType::Decimal { precision: 9, scale: 2 }, DataType::Uuid]
+        {
+            let element = Element::new(data_type).unwrap();
+            let text = match data_type {
+                DataType::Text => "{a,NULL,\"b c\"}",
+                DataType::Uuid => "{00000000-0000-0000-0000-000000000001,NULL}",
+                _ => "{1,NULL,3}",
+            };
+            let saki_base::Value::Bytea(bytes) = saki_base::Value::parse(DataType::Array(element), text).unwrap()
+            else {
+                panic!("bytes");
+            };
+            let arrays = [Some(bytes.as_slice()), None, Some(&[][..])];
+            let lists = decode(element, arrays.into_iter()).unwrap();
+            assert_eq!((lists.data_type(), lists.null_count()), (&arrow_type(DataType::Array(element)), 1));
+            let lists: ArrayRef = Arc::new(lists);
+            let held = held(&lists).unwrap().unwrap();
+            assert!(held.iter().eq(arrays), "{data_type}");
+        }
+        assert!(decode(Element::new(DataType::Int4).unwrap(), [Some(&[7][..])].into_iter()).is_err());
+    }
+}
