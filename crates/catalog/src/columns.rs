@@ -8,7 +8,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, BinaryViewArray, PrimitiveArray, RecordBatch};
 use arrow_buffer::NullBuffer;
 use saki_base::value::Value;
-use saki_base::{Column, DataType, ValueRef};
+use saki_base::{Column, DataType, Element, ValueRef};
 
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
@@ -181,6 +181,10 @@ pub fn check_batch(batch: &RecordBatch, table: &Table, first_row: u64) -> Result
 /// type.
 pub fn check_lengths(batch: &RecordBatch, table: &Table, first_row: u64) -> Result<()> {
     for (array, column) in batch.columns().iter().zip(&table.columns) {
+        if let (DataType::Array(element), Some(lists)) = (column.data_type, array.as_list_opt::<i32>()) {
+            check_elements(lists.values(), element, &column.name)?;
+            continue;
+        }
         let Some(limit) = limit(column) else { continue };
         let reader = ColumnReader::new(array, column)?;
         for row in 0..array.len() {
@@ -198,6 +202,16 @@ pub fn check_lengths(batch: &RecordBatch, table: &Table, first_row: u64) -> Resu
         }
     }
     Ok(())
+}
+
+/// Checks the lengths of elements of arrays.
+///
+/// # Errors
+/// 22001.
+pub fn check_elements(elements: &ArrayRef, element: Element, name: &str) -> Result<()> {
+    let column = Column { name: name.to_owned(), data_type: element.data_type(), nullable: true };
+    let Some(texts) = elements.as_string_opt::<i32>() else { return Ok(()) };
+    texts.iter().flatten().try_for_each(|text| check_length(ValueRef::Text(text.trim_end_matches(' ')), &column))
 }
 
 /// Characters that a column's values have at most.

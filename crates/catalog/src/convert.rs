@@ -20,7 +20,7 @@ use saki_base::types::DECIMAL_PRECISION_MAX;
 use saki_base::{Column, DataType, Element, Enumeration, Interval, Value, ValueRef, display};
 
 use crate::catalog::Table;
-use crate::columns::{check_length, without_excess};
+use crate::columns::{check_elements, without_excess};
 use crate::error::{Result, SqlError};
 
 /// What becomes of values where that depends on who asks: times, which are read and shown by clocks of some zone.
@@ -109,13 +109,13 @@ fn convert(
     first_row: u64,
     by: &dyn Conversions,
 ) -> Result<ArrayRef> {
-    if array.data_type() == target {
-        return Ok(Arc::clone(array));
-    }
     if let (DataType::Array(element), Arrow::List(field), Some(lists)) =
         (column.data_type, target, array.as_list_opt::<i32>())
     {
         return convert_lists(lists, &column.name, element, field, first_row, by);
+    }
+    if array.data_type() == target {
+        return Ok(Arc::clone(array));
     }
     let is_json = |of: &Arrow| matches!(of, Arrow::LargeUtf8 | Arrow::LargeBinary);
     let text = matches!(array.data_type(), Arrow::Utf8 | Arrow::Utf8View) || is_json(array.data_type());
@@ -166,12 +166,7 @@ fn convert_lists(
     }
     let column = Column { name: name.to_owned(), data_type: element.data_type(), nullable: true };
     let values = fitted(convert(lists.values(), &column, field.data_type(), first_row, by)?, &column);
-    if let Some(texts) = values.as_string_opt::<i32>() {
-        texts
-            .iter()
-            .flatten()
-            .try_for_each(|text| check_length(ValueRef::Text(text.trim_end_matches(' ')), &column))?;
-    }
+    check_elements(&values, element, name)?;
     let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
     Ok(Arc::new(ListArray::try_new(Arc::clone(field), offsets, values, nulls)?))
 }

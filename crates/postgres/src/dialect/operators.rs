@@ -27,6 +27,7 @@ impl ExprPlanner for Operators {
     fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
         let RawBinaryExpr { op, left, right } = expr;
         if op == BinaryOperator::PGOverlap {
+            let (left, right) = array_beside(left, right, schema)?;
             return Ok(PlannerResult::Planned(row_wise::overlap().call(vec![left, right])));
         }
         let Some(known) = known(&op) else {
@@ -106,7 +107,7 @@ fn known(op: &BinaryOperator) -> Option<Operator> {
 /// 42883 if there is no such operator, 42804 for what is no condition, and what is said of text that is no value of the
 /// type it has to have.
 pub fn operator(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Result<Planned> {
-    use Operator::{And, Divide, Minus, Modulo, Multiply, Or, Plus};
+    use Operator::{And, ArrowAt, AtArrow, Divide, Minus, Modulo, Multiply, Or, Plus, StringConcat};
     let (left, right) = match json_operator(left, op, right, schema)? {
         Called::Whole(expr) => return Ok(Planned::Whole(expr)),
         Called::Other(left, right) => (left, right),
@@ -123,6 +124,10 @@ pub fn operator(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Res
             Ok(Planned::Operands(truth(left, place, schema)?, truth(right, place, schema)?))
         }
         Plus | Minus | Multiply | Divide | Modulo => arithmetic(left, op, right, schema),
+        AtArrow | ArrowAt | StringConcat => {
+            let (left, right) = array_beside(left, right, schema)?;
+            Ok(Planned::Operands(left, right))
+        }
         _ => Ok(Planned::Operands(left, right)),
     }
 }
@@ -223,6 +228,16 @@ fn is_open(expr: &Expr, schema: &DFSchema) -> bool {
 
 fn is_moment(of: &Arrow) -> bool {
     matches!(of, Arrow::Date32 | Arrow::Timestamp(..))
+}
+
+/// A text without a type beside an array is one of the same type.
+fn array_beside(left: Expr, right: Expr, schema: &DFSchema) -> Result<(Expr, Expr)> {
+    let list = |of: Option<Arrow>| of.filter(|of| matches!(of, Arrow::List(_)));
+    match (known_type(&left, schema), known_type(&right, schema)) {
+        (of, None) if let Some(list) = list(of.clone()) => Ok((left, typed(right, &list)?)),
+        (None, of) if let Some(list) = list(of.clone()) => Ok((typed(left, &list)?, right)),
+        _ => Ok((left, right)),
+    }
 }
 
 /// A text without a type beside a number or a moment is such a one; added to a timestamp it is an interval.

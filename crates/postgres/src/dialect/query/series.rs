@@ -1,6 +1,6 @@
 //! `FROM generate_series(1, 3) AS g`: its one column is called what the function is called there, and has the type of
 //! what it counts. The planner's own function makes series of whole numbers that are written there, as bigints; any
-//! other becomes the rows of a list.
+//! other becomes the rows of a list. `FROM unnest(array) AS e` are those of an array.
 
 use std::ops::ControlFlow;
 
@@ -22,7 +22,7 @@ impl VisitorMut for Series {
 
     // What becomes of it names the planner's function, and is not to be visited again.
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<SqlError> {
-        match rows(factor) {
+        match elements(factor).map_or_else(|| rows(factor), |rows| rows.map(Some)) {
             Ok(Some(rows)) => *factor = rows,
             Ok(None) => {}
             Err(error) => return ControlFlow::Break(error),
@@ -57,13 +57,33 @@ fn rows(factor: &TableFactor) -> Result<Option<TableFactor>, SqlError> {
         Some(Width::Bigint) => format!("SELECT value AS {column} FROM {FUNCTION}({listed})"),
         None => format!("SELECT unnest({SERIES}({listed})) AS {column}"),
     })?;
+    let lateral = values.iter().any(|value| has_columns(value));
+    let alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+    Ok(Some(TableFactor::Derived { lateral, subquery, alias, sample: None }))
+}
+
+/// The elements of one array as the query of its rows.
+fn elements(factor: &TableFactor) -> Option<Result<TableFactor, SqlError>> {
+    let TableFactor::UNNEST { array_exprs, alias, with_offset: false, with_ordinality: false, .. } = factor else {
+        return None;
+    };
+    let [array] = &array_exprs[..] else { return None };
+    let name = alias.as_ref().map_or_else(|| Ident::new("unnest"), |alias| alias.name.clone());
+    let column = alias.as_ref().and_then(|alias| alias.columns.first()).map_or(&name, |column| &column.name);
+    let subquery = parse_query(&format!("SELECT unnest({array}) AS {}", quoted(&name_of(column))));
+    Some(subquery.map(|subquery| {
+        let alias = Some(TableAlias { explicit: true, name: name.clone(), columns: Vec::new(), at: None });
+        TableFactor::Derived { lateral: has_columns(array), subquery, alias, sample: None }
+    }))
+}
+
+/// Whether an expression names columns, which are those of what stands before it.
+fn has_columns(expr: &Expr) -> bool {
     let is_column = |expr: &Expr| match expr {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     };
-    let lateral = values.iter().any(|value| walk_expressions(*value, is_column).is_break());
-    let alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
-    Ok(Some(TableFactor::Derived { lateral, subquery, alias, sample: None }))
+    walk_expressions(expr, is_column).is_break()
 }
 
 /// What whole numbers are.
