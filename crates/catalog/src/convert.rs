@@ -136,6 +136,9 @@ fn convert(
     if let Some(spans) = of_day(array, target) {
         return Ok(spans);
     }
+    if let (Some(element), Arrow::Utf8) = (saki_exec::lists::element_of(array.data_type()), target) {
+        return list_texts(array, element);
+    }
     if !is_assigned(array.data_type(), target) {
         let message =
             format!("column {:?} is of type {} but the expression is of another one", column.name, column.data_type);
@@ -169,6 +172,13 @@ fn convert_lists(
     check_elements(&values, element, name)?;
     let (offsets, nulls) = (lists.offsets().clone(), lists.nulls().cloned());
     Ok(Arc::new(ListArray::try_new(Arc::clone(field), offsets, values, nulls)?))
+}
+
+/// Arrays as texts.
+fn list_texts(lists: &ArrayRef, element: Element) -> Result<ArrayRef> {
+    let arrays = saki_exec::lists::encode(element, lists).map_err(SqlError::data)?;
+    let text = |array: &[u8]| display(ValueRef::Bytea(array), DataType::Array(element)).to_string();
+    Ok(Arc::new(arrays.iter().map(|array| array.map(text)).collect::<StringArray>()))
 }
 
 /// Labels of an enumeration in the state that the column has, and as texts; `None`: neither are labels.
@@ -236,6 +246,8 @@ fn is_assigned(from: &Arrow, to: &Arrow) -> bool {
     let has_clock = |of: &Arrow| matches!(of, Arrow::Time32(_) | Arrow::Time64(_) | Arrow::Timestamp(..) | Arrow::Null);
     let is_span = |of: &Arrow| matches!(of, Arrow::Interval(_) | Arrow::Duration(_) | Arrow::Null);
     match (from, to) {
+        (from, Arrow::List(_)) => *from == Arrow::Null,
+        (Arrow::List(_), to) => *to == Arrow::Utf8,
         (from, Arrow::Time64(_)) => has_clock(from),
         (from, Arrow::Interval(_)) => is_span(from),
         (Arrow::Time32(_) | Arrow::Time64(_) | Arrow::Interval(_) | Arrow::Duration(_), to) => *to == Arrow::Utf8,

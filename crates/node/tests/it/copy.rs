@@ -126,3 +126,26 @@ async fn labels_go_in_and_out() {
     }
     assert_eq!(code(copy_in(&client, "COPY t FROM STDIN", &[b"4\tnone\n"]).await), "22P02");
 }
+
+#[tokio::test]
+async fn arrays_go_in_and_out() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let columns = "id int PRIMARY KEY, n int[], t text[], w timestamptz[]";
+    client.batch_execute(&format!("CREATE TABLE t ({columns}); SET TimeZone = 'Asia/Tokyo'")).await.unwrap();
+    let text: &[u8] =
+        b"1\t{1,NULL,3}\t{\"a b\",\"\",\"NULL\",\"\\\\\"\"}\t{\"2024-02-29 12:00:00+09\"}\n2\t{}\t\\N\t{NULL}\n";
+    assert_eq!(copy_in(&client, "COPY t FROM STDIN", &[text]).await.unwrap(), 2);
+    for format in ["text", "csv", "binary"] {
+        let bytes =
+            copy_out(&client, &format!("COPY (SELECT * FROM t ORDER BY id) TO STDOUT WITH (FORMAT {format})")).await;
+        client.batch_execute(&format!("CREATE TABLE u ({columns})")).await.unwrap();
+        let sql = format!("COPY u FROM STDIN WITH (FORMAT {format})");
+        assert_eq!(copy_in(&client, &sql, &[&bytes]).await.unwrap(), 2, "{format}");
+        assert_eq!(copy_out(&client, "COPY (SELECT * FROM u ORDER BY id) TO STDOUT").await, text, "{format}");
+        client.batch_execute("DROP TABLE u").await.unwrap();
+    }
+    for (bytes, expected) in [(&b"4\t{1,\n"[..], "22P02"), (b"4\t{x}\n", "22P02"), (b"4\t{{1}}\n", "0A000")] {
+        assert_eq!(code(copy_in(&client, "COPY t (id, n) FROM STDIN", &[bytes]).await), expected);
+    }
+}

@@ -1,5 +1,6 @@
 //! Values of every type, in and out, in both formats.
 
+use tokio_postgres::SimpleQueryMessage;
 use tokio_postgres::types::{FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
 
 use crate::server::TestServer;
@@ -200,4 +201,68 @@ async fn labels_go_round() {
     assert_eq!((at(1).await, at(5).await), (Some(bytes("glad")), Some(bytes("new"))));
     let ids: Vec<i32> = client.query(&few, &[&bytes("glad")]).await.unwrap().iter().map(|row| row.get(0)).collect();
     assert_eq!(ids, [5, 1]);
+}
+
+/// Arrays that are stored, as compiled statements and plans send them, in both formats.
+#[tokio::test]
+async fn stored_arrays_go_round() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let columns =
+        "id int PRIMARY KEY, n int[], t text[], v varchar(3)[], c char(4)[], d numeric(6,2)[], w timestamptz[]";
+    client.batch_execute(&format!("CREATE TABLE a ({columns})")).await.unwrap();
+    let insert = client.prepare("INSERT INTO a (id, n, t, v) VALUES ($1, $2, $3, $4)").await.unwrap();
+    assert_eq!(insert.params()[1..], [Type::INT4_ARRAY, Type::TEXT_ARRAY, Type::TEXT_ARRAY]);
+    let numbers = [Some(1), None, Some(-3)].to_vec();
+    let texts = ["a b", "", "NULL", "q\"\\"].map(str::to_owned).to_vec();
+    let short = vec!["abc".to_owned()];
+    client.execute(&insert, &[&1, &numbers, &texts, &short]).await.unwrap();
+    client.execute(&insert, &[&2, &None::<Vec<i32>>, &Vec::<String>::new(), &None::<Vec<String>>]).await.unwrap();
+    let long = client.execute(&insert, &[&3, &numbers, &texts, &texts]).await.unwrap_err();
+    assert_eq!(long.code().map(|code| code.code()), Some("22001"));
+    let change = "UPDATE a SET c = '{ab}', d = '{1.5,2}', w = '{2024-02-29 12:00+00}' WHERE id = 1";
+    client.batch_execute(change).await.unwrap();
+    for query in
+        ["SELECT n, t, v, c, d::text, w FROM a WHERE id = $1", "SELECT n, t, v, c, d::text, w FROM a WHERE id + 0 = $1"]
+    {
+        let query = client.prepare(query).await.unwrap();
+        let types = query.columns().iter().map(|column| column.type_().clone()).collect::<Vec<_>>();
+        assert_eq!(types[..4], [Type::INT4_ARRAY, Type::TEXT_ARRAY, Type::VARCHAR_ARRAY, Type::BPCHAR_ARRAY]);
+        let row = client.query_one(&query, &[&1]).await.unwrap();
+        assert_eq!(row.get::<_, Vec<Option<i32>>>(0), numbers);
+        assert_eq!((row.get::<_, Vec<String>>(1), row.get::<_, Vec<String>>(2)), (texts.clone(), short.clone()));
+        assert_eq!(
+            (row.get::<_, Vec<String>>(3), row.get::<_, String>(4)),
+            (vec!["ab  ".to_owned()], "{1.50,2.00}".to_owned())
+        );
+        let row = client.query_one(&query, &[&2]).await.unwrap();
+        assert_eq!((row.get::<_, Option<Vec<i32>>>(0), row.get::<_, Vec<String>>(1)), (None, Vec::new()));
+    }
+    let found = client.query("SELECT id FROM a WHERE n = $1", &[&numbers]).await.unwrap();
+    assert_eq!(found.len(), 1);
+    let within = client.query("SELECT id FROM a WHERE n @> $1", &[&vec![-3]]).await.unwrap();
+    assert_eq!(within.len(), 1);
+    // As text, and in the session's style.
+    let texts = async |sql: &str| {
+        let messages = client.simple_query(sql).await.unwrap();
+        let row = messages.iter().find_map(|message| match message {
+            SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        });
+        let row = row.expect("one row");
+        (0..row.len()).map(|at| row.get(at).unwrap_or("-").to_owned()).collect::<Vec<_>>()
+    };
+    client.batch_execute("SET TimeZone = 'Asia/Tokyo'; SET DateStyle = 'German'").await.unwrap();
+    let expected = [
+        "{1,NULL,-3}",
+        "{\"a b\",\"\",\"NULL\",\"q\\\"\\\\\"}",
+        "{\"ab  \"}",
+        "{1.50,2.00}",
+        "{\"29.02.2024 21:00:00 JST\"}",
+    ];
+    assert_eq!(texts("SELECT n, t, c, d, w FROM a WHERE id = 1").await, expected);
+    assert_eq!(texts("SELECT n, t, c, d, w FROM a WHERE id + 0 = 1").await, expected);
+    client.batch_execute("UPDATE a SET w = '{2024-03-01 00:00}' WHERE id = 2").await.unwrap();
+    client.batch_execute("SET TimeZone = 'UTC'; SET DateStyle = 'ISO'").await.unwrap();
+    assert_eq!(texts("SELECT w FROM a WHERE id = 2").await, ["{\"2024-02-29 15:00:00+00\"}"]);
 }
