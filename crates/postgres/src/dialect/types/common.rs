@@ -110,6 +110,12 @@ pub fn compared(left: &Arrow, right: &Arrow) -> Together {
 
 /// Expressions of which one is chosen, in PostgreSQL's order; at least one.
 pub fn chosen<'t>(types: impl IntoIterator<Item = &'t Arrow>) -> Together {
+    let types: Vec<&Arrow> = types.into_iter().collect();
+    if let [list @ Arrow::List(_), others @ ..] = &types[..]
+        && others.iter().all(|other| other == list)
+    {
+        return Together::As((*list).clone());
+    }
     let mut common: Option<&Arrow> = None;
     let mut differ = false;
     for data_type in types {

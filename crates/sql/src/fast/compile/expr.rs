@@ -353,6 +353,7 @@ fn text(text: &str, hint: DataType) -> Option<Typed> {
         }
         // What it says depends on the session: its time zone, its style of intervals.
         DataType::Timestamptz | DataType::Interval => None,
+        DataType::Array(element) if matches!(element.data_type(), DataType::Timestamptz | DataType::Interval) => None,
         _ => Some((Expr::Literal(Value::parse(plain(hint), text).ok()?, 0), plain(hint))),
     }
 }
