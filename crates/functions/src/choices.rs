@@ -17,8 +17,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use saki_base::Interval;
+use saki_base::{Element, Interval};
 use saki_catalog::SqlError;
+use saki_exec::lists;
 
 /// The functions, under the names that they replace.
 pub fn all() -> impl Iterator<Item = ScalarUDF> {
@@ -101,6 +102,9 @@ impl ScalarUDFImpl for Choice {
         match (self.name(), args.return_field.data_type()) {
             ("greatest", DataType::Interval(_)) => longest(&args, Ordering::Greater),
             ("least", DataType::Interval(_)) => longest(&args, Ordering::Less),
+            (name @ ("greatest" | "least"), list) if let Some(element) = lists::element_of(list) => {
+                furthest(&args, element, if name == "greatest" { Ordering::Greater } else { Ordering::Less })
+            }
             _ => self.function.invoke_with_args(args),
         }
     }
@@ -125,6 +129,22 @@ fn longest(args: &ScalarFunctionArgs, wanted: Ordering) -> Result<ColumnarValue>
         best.map(|at| values[at].value(row))
     };
     Ok(ColumnarValue::Array(Arc::new((0..args.number_rows).map(chosen).collect::<IntervalMonthDayNanoArray>())))
+}
+
+/// Of arrays the greatest or the least, in each row, as [`longest`].
+fn furthest(args: &ScalarFunctionArgs, element: Element, wanted: Ordering) -> Result<ColumnarValue> {
+    let list = args.return_field.data_type();
+    let arrays = args.args.iter().map(|arg| {
+        let lists = cast(&arg.to_array(args.number_rows)?, list)?;
+        Ok(lists::encode(element, &lists).map_err(SqlError::internal)?)
+    });
+    let arrays = arrays.collect::<Result<Vec<_>>>()?;
+    let chosen = |row: usize| {
+        let valid = arrays.iter().filter(|array| array.is_valid(row)).map(|array| array.value(row));
+        valid.reduce(|best, array| if array.cmp(best) == wanted { array } else { best })
+    };
+    let lists = lists::decode(element, (0..args.number_rows).map(chosen)).map_err(SqlError::internal)?;
+    Ok(ColumnarValue::Array(Arc::new(lists)))
 }
 
 fn is_text(data_type: &DataType) -> bool {

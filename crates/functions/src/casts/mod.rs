@@ -1,6 +1,7 @@
 //! Casts that mean something else here than to the planner: [`text`] is how values are written, [`narrow`] are those to
-//! types that not all values fit in, [`labels`] those to enumerations.
+//! types that not all values fit in, [`labels`] those to enumerations, [`lists`] those of texts to arrays.
 
 pub mod labels;
+pub mod lists;
 pub mod narrow;
 pub mod text;

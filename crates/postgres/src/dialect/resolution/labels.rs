@@ -1,4 +1,4 @@
-//! Casts to and from enumerations, and arrays of their labels.
+//! Casts to and from enumerations and arrays of their labels, and of texts to arrays.
 
 use arrow_schema::DataType as Arrow;
 use datafusion::common::tree_node::Transformed;
@@ -6,7 +6,9 @@ use datafusion::common::{DFSchema, DataFusionError, Result, ScalarValue};
 use datafusion::logical_expr::{Cast, Expr};
 
 use crate::dialect::types::{known_type, typed};
+use saki_base::{DataType, Element};
 use saki_catalog::{SqlError, enumeration};
+use saki_exec::lists;
 use saki_functions::arithmetic::NUMERIC;
 use saki_functions::bytes::{BYTEA, UUID};
 use saki_functions::casts::labels::{kept, no_labels, read, texts};
@@ -23,6 +25,9 @@ pub fn cast(cast: Cast, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let element = |of: &Arrow| element(of).and_then(enumeration);
     if source.as_ref().and_then(element).is_some() || element(&target).is_some() {
         return array(cast, source, &target);
+    }
+    if let (Some(element), true) = (lists::element_of(&target), source.as_ref().is_some_and(is_text)) {
+        return array_of_text(*cast.expr, element).map(Transformed::yes);
     }
     let (from, to) = (source.as_ref().and_then(enumeration), enumeration(&target));
     Ok(match (from, to) {
@@ -61,6 +66,20 @@ fn array(cast: Cast, source: Option<Arrow>, target: &Arrow) -> Result<Transforme
             Err(SqlError::unsupported(message).hint("write the array out: ARRAY[…], or '{…}'").into())
         }
         _ => Err(no_cast(source, target)),
+    }
+}
+
+/// A text that is no literal as an array.
+///
+/// # Errors
+/// 0A000 where what its elements mean depends on the session.
+fn array_of_text(text: Expr, of: Element) -> Result<Expr> {
+    match of.data_type() {
+        DataType::Date | DataType::Timestamp | DataType::Timestamptz | DataType::Time | DataType::Interval => {
+            let message = format!("a cast of text to {}[] is not supported", of.data_type());
+            Err(SqlError::unsupported(message).hint("write the array out: ARRAY[…], or '{…}'").into())
+        }
+        _ => Ok(saki_functions::casts::lists::read(text, of)),
     }
 }
 
