@@ -2,14 +2,13 @@
 //! other.
 //!
 //! So arrays are compared by comparing their bytes: element by element, the shorter one first if it is what the other
-//! begins with, and NULL behind all values, as PostgreSQL has it. To rows, keys, zones and statistics an array is bytes.
-//! As in keys, -0.0 comes back as 0.0, and text of `character(n)` without trailing blanks.
+//! begins with, and NULL behind all values, as PostgreSQL has it. To rows, keys, zones and statistics an array is
+//! bytes. As in keys, -0.0 comes back as 0.0, and text of `character(n)` without trailing blanks.
 //!
 //! Failure model: hostile bytes give a [`KeyError`] or other elements, never a panic.
 
 use crate::key::{KeyColumn, KeyError, decode_column, encode_column};
-use crate::types::element::Element;
-use crate::types::{DataType, ValueRef};
+use crate::types::{DataType, Element, ValueRef};
 
 const fn column(element: Element) -> KeyColumn {
     KeyColumn { data_type: element.data_type(), nullable: true, descending: false }

@@ -7,13 +7,13 @@ use arrow_array::types::Int64Type;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeBinaryArray, Float32Array,
     Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, LargeBinaryArray, LargeStringArray,
-    PrimitiveArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampSecondArray,
+    ListArray, PrimitiveArray, StringArray, Time64MicrosecondArray, TimestampMicrosecondArray, TimestampSecondArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, IntervalMonthDayNano, NullBuffer, OffsetBuffer, ScalarBuffer};
-use saki_base::{DataType, INTERVAL_BYTES, Interval, ValueRef};
+use arrow_schema::Field;
+use saki_base::{DataType, Element, INTERVAL_BYTES, Interval, ValueRef, array};
 
 use super::labels::labels_type;
-use super::lists;
 use super::types::{arrow_interval, arrow_type, interval};
 
 /// Values in Arrow's native widths; decimals always in 16 bytes.
@@ -376,9 +376,32 @@ fn bytes_array(
     let bytes = |data, nulls| BinaryArray::try_new(offsets.clone(), data, nulls).map_err(|e| e.to_string());
     Ok(match data_type {
         DataType::Bytea => Arc::new(bytes(data, nulls)?),
-        DataType::Array(element) => Arc::new(lists::decode(element, bytes(data, nulls)?.iter())?),
+        DataType::Array(element) => Arc::new(decode(element, bytes(data, nulls)?.iter())?),
         _ => Arc::new(StringArray::try_new(offsets, data, nulls).map_err(|e| e.to_string())?),
     })
+}
+
+/// Lists of the bytes of arrays.
+///
+/// # Errors
+/// Bytes that are no such array's.
+pub fn decode<'b>(element: Element, arrays: impl Iterator<Item = Option<&'b [u8]>>) -> Result<ListArray, String> {
+    let (mut elements, mut lengths, mut valid) = (ColumnBuffer::new(element.data_type()), Vec::new(), Vec::new());
+    for bytes in arrays {
+        let before = elements.len();
+        let mut fits = true;
+        array::for_each(element, bytes.unwrap_or_default(), |value| fits &= elements.push_value(value))
+            .map_err(|error| format!("an array of {}: {error}", element.data_type()))?;
+        if !fits {
+            return Err(format!("an array of {} has an element of another type", element.data_type()));
+        }
+        lengths.push(elements.len() - before);
+        valid.push(bytes.is_some());
+    }
+    let field = Field::new_list_field(arrow_type(element.data_type()), true).into();
+    let nulls = NullBuffer::from(valid);
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    ListArray::try_new(field, offsets, elements.take_array()?, Some(nulls)).map_err(|error| error.to_string())
 }
 
 #[inline]

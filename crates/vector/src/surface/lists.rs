@@ -1,13 +1,12 @@
 //! Arrays as lists of elements, and as the bytes that rows, segments and operators hold ([`saki_base::array`]).
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryViewArray, ListArray, builder::BinaryViewBuilder};
-use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_schema::{DataType as ArrowType, Field};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, builder::BinaryViewBuilder};
+use arrow_schema::DataType as ArrowType;
 use saki_base::{Element, array};
 
-use super::buffer::ColumnBuffer;
-use super::types::{array_value, arrow_type, data_type};
+pub use super::buffer::decode;
+use super::types::{array_value, data_type};
 
 /// The elements of lists of a type that are held as bytes; `None`: these lists are no column's.
 pub fn element_of(list: &ArrowType) -> Option<Element> {
@@ -15,29 +14,6 @@ pub fn element_of(list: &ArrowType) -> Option<Element> {
         ArrowType::List(field) => Element::new(data_type(field.data_type())?),
         _ => None,
     }
-}
-
-/// Lists of the bytes of arrays.
-///
-/// # Errors
-/// Bytes that are no such array's.
-pub fn decode<'b>(element: Element, arrays: impl Iterator<Item = Option<&'b [u8]>>) -> Result<ListArray, String> {
-    let (mut elements, mut lengths, mut valid) = (ColumnBuffer::new(element.data_type()), Vec::new(), Vec::new());
-    for bytes in arrays {
-        let before = elements.len();
-        let mut fits = true;
-        array::for_each(element, bytes.unwrap_or_default(), |value| fits &= elements.push_value(value))
-            .map_err(|error| format!("an array of {}: {error}", element.data_type()))?;
-        if !fits {
-            return Err(format!("an array of {} has an element of another type", element.data_type()));
-        }
-        lengths.push(elements.len() - before);
-        valid.push(bytes.is_some());
-    }
-    let field = Field::new_list_field(arrow_type(element.data_type()), true).into();
-    let nulls = NullBuffer::from(valid);
-    let offsets = OffsetBuffer::from_lengths(lengths);
-    ListArray::try_new(field, offsets, elements.take_array()?, Some(nulls)).map_err(|error| error.to_string())
 }
 
 /// The bytes of lists.
@@ -79,6 +55,7 @@ mod tests {
     use saki_base::DataType;
 
     use super::*;
+    use crate::surface::arrow_type;
 
     #[test]
     fn lists_are_held_as_bytes_and_come_back() {

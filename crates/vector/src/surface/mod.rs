@@ -1,5 +1,5 @@
-//! Columns in Arrow's own types, as they come from clients and go to them: [`types`] says which Arrow type a SQL type has,
-//! [`buffer`] gathers values, [`labels`] are those of enumerations, [`lists`] are arrays.
+//! Columns in Arrow's own types, as they come from clients and go to them: [`types`] says which Arrow type a SQL type
+//! has, [`buffer`] gathers values, [`labels`] are those of enumerations, [`lists`] are arrays.
 
 pub mod buffer;
 pub mod labels;
