@@ -21,6 +21,8 @@ CREATE TABLE "pr_users" (
     "role" TEXT NOT NULL DEFAULT 'READER',
     "score" DECIMAL(10,2) NOT NULL DEFAULT 0,
     "made" TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    "labels" TEXT[] DEFAULT ARRAY['new']::TEXT[],
+    "marks" INTEGER[],
 
     CONSTRAINT "pr_users_pkey" PRIMARY KEY ("id")
 );
@@ -103,6 +105,22 @@ checks.queries = async () => {
   assert.equal(await prisma.post.count({ where: { raw: Uint8Array.of(7) } }), 40);
   assert.deepEqual(await prisma.$queryRaw`SELECT count(*)::int AS n FROM pr_posts WHERE weight > ${35} AND title = ANY(${['t36', 't2']})`, [{ n: 1 }]);
   assert.equal(await prisma.$executeRaw`DELETE FROM pr_posts WHERE id IN (${Prisma.join([made[0].id, made[1].id])})`, 2);
+};
+
+checks.lists = async () => {
+  await fresh();
+  const a = await prisma.user.create({ data: { email: 'a', marks: [1, 2] } });
+  const b = await prisma.user.create({ data: { email: 'b', labels: ['x', 'y z'] } });
+  assert.deepEqual([a.labels, a.marks, b.labels, b.marks], [['new'], [1, 2], ['x', 'y z'], []]);
+  const emails = async (where) => (await prisma.user.findMany({ where, orderBy: { email: 'asc' } })).map((user) => user.email);
+  assert.deepEqual(await emails({ labels: { has: 'x' } }), ['b']);
+  assert.deepEqual(await emails({ labels: { hasSome: ['new', 'x'] } }), ['a', 'b']);
+  assert.deepEqual(await emails({ labels: { hasEvery: ['x', 'y z'] } }), ['b']);
+  assert.deepEqual(await emails({ marks: { equals: [1, 2] } }), ['a']);
+  assert.deepEqual(await emails({ marks: { isEmpty: false } }), ['a']);
+  const pushed = await prisma.user.update({ where: { id: a.id }, data: { marks: { push: 3 }, labels: { push: ['p', 'q'] } } });
+  assert.deepEqual([pushed.marks, pushed.labels], [[1, 2, 3], ['new', 'p', 'q']]);
+  assert.deepEqual((await prisma.user.update({ where: { id: a.id }, data: { marks: [] } })).marks, []);
 };
 
 checks.transactions = async () => {

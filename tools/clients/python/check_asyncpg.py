@@ -77,6 +77,20 @@ async def arrays_and_intervals(connection):
 
 
 @with_connection
+async def stored_arrays(connection):
+    await connection.execute("DROP TABLE IF EXISTS ap_arrays; CREATE TABLE ap_arrays (id int PRIMARY KEY, n int[], t text[], w timestamptz[])")
+    moment = datetime.datetime(2024, 2, 29, 12, tzinfo=datetime.timezone.utc)
+    row = (1, [1, None], ["a b", "", "NULL"], [moment])
+    await connection.execute("INSERT INTO ap_arrays VALUES ($1, $2, $3, $4)", *row)
+    equal(tuple(await connection.fetchrow("SELECT * FROM ap_arrays WHERE id = $1", 1)), row)
+    equal(tuple(await connection.fetchrow("SELECT * FROM ap_arrays WHERE n = $1", [1, None])), row)
+    await connection.copy_records_to_table("ap_arrays", records=[(2, [], ["x"], None), (3, None, [], [])])
+    equal([tuple(row) for row in await connection.fetch("SELECT * FROM ap_arrays WHERE id > 1 ORDER BY id")],
+          [(2, [], ["x"], None), (3, None, [], [])])
+    equal(await connection.fetchval("UPDATE ap_arrays SET n = array_append(n, 5) WHERE id = 1 RETURNING n"), [1, None, 5])
+
+
+@with_connection
 async def prepared(connection):
     await connection.execute("DROP TABLE IF EXISTS ap_prepared; CREATE TABLE ap_prepared (id int PRIMARY KEY, word varchar(20))")
     insert = await connection.prepare("INSERT INTO ap_prepared VALUES ($1, $2) RETURNING id")

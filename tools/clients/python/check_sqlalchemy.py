@@ -7,6 +7,7 @@ import uuid
 
 import sqlalchemy as sa
 from sqlalchemy import orm
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import insert
 from tap import check, equal, run
 
@@ -209,6 +210,36 @@ def reflection():
         equal((column.name, found.type.compile(types), found.nullable),
               (column.name, column.type.compile(types), column.nullable))
     assert "false" in str(reflected.columns["sold"].server_default.arg)
+
+
+@check
+def arrays():
+    metadata = sa.MetaData()
+    table = sa.Table(
+        "sa_arrays", metadata,
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("numbers", sa.ARRAY(sa.Integer)),
+        sa.Column("words", postgresql.ARRAY(sa.String(20)), nullable=False, server_default="{}"),
+        sa.Index("sa_arrays_numbers", "numbers"),
+    )
+    fresh(metadata)
+    with ENGINE.begin() as connection:
+        rows = [{"id": 1, "numbers": [3, None, 1], "words": ["a b", 'q"']}, {"id": 2, "numbers": [], "words": ["x"]}]
+        connection.execute(table.insert(), rows)
+        connection.execute(table.insert(), {"id": 3})
+        equal(connection.execute(sa.select(table).order_by(table.c.id)).all(),
+              [(1, [3, None, 1], ["a b", 'q"']), (2, [], ["x"]), (3, None, [])])
+        ids = sa.select(table.c.id).order_by(table.c.id)
+        equal(connection.scalars(ids.where(table.c.words.contains(["x"]))).all(), [2])
+        equal(connection.scalars(ids.where(table.c.words.overlap(["x", "a b"]))).all(), [1, 2])
+        equal(connection.scalars(ids.where(3 == sa.any_(table.c.numbers))).all(), [1])
+        equal(connection.scalars(ids.where(table.c.numbers == [3, None, 1])).all(), [1])
+        equal(connection.scalars(ids.where(table.c.numbers[1] == 3)).all(), [1])
+        connection.execute(table.update().where(table.c.id == 2).values(numbers=[7], words=table.c.words + ["y"]))
+        equal(connection.execute(sa.select(table.c.numbers, table.c.words).where(table.c.id == 2)).one(), ([7], ["x", "y"]))
+    reflected = sa.Table("sa_arrays", sa.MetaData(), autoload_with=ENGINE)
+    equal([str(column.type.compile(postgresql.dialect())) for column in reflected.columns],
+          ["INTEGER", "INTEGER[]", "VARCHAR(20)[]"])
 
 
 @check

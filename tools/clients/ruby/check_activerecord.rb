@@ -32,6 +32,8 @@ class MakeTables < ActiveRecord::Migration[6.1]
   def change
     create_table :ar_makers, id: :uuid do |t|
       t.string :name, limit: 40
+      t.string :towns, array: true, default: [], null: false
+      t.integer :sizes, array: true
     end
     create_table :ar_shops do |t|
       t.string :name, null: false, index: { unique: true }
@@ -137,6 +139,20 @@ CHECKS = {
     shop.reload.destroy!
     equal [Item.count, Shop.exists?(shop.id)], [0, false]
     raises(ActiveRecord::RecordNotFound) { Shop.find(shop.id) }
+  },
+  "arrays" => lambda {
+    fresh
+    equal Maker.columns.last(2).map { |c| [c.name, c.sql_type, c.array, c.null] },
+          [["towns", "character varying", true, false], ["sizes", "integer", true, true]]
+    first = Maker.create!(name: "first", towns: ["a b", "c,\"d"], sizes: [1, nil])
+    Maker.create!(name: "second")
+    equal [first.reload.towns, first.sizes, Maker.find_by(name: "second").towns], [["a b", "c,\"d"], [1, nil], []]
+    first.towns << "e"
+    first.save!
+    equal Maker.where("? = ANY (towns)", "e").pluck(:name), ["first"]
+    equal Maker.where("towns @> ARRAY[?]::varchar[]", ["e", "a b"]).pluck(:name), ["first"]
+    equal Maker.where("sizes = ?", "{1,NULL}").pluck(:name) + Maker.where("cardinality(towns) = 0").pluck(:name), %w[first second]
+    equal Maker.order(:towns).pluck(:name), %w[second first]
   },
   "queries" => lambda {
     fresh
