@@ -64,5 +64,6 @@ pub use saki_store::{
     CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange, LoadProgress,
     MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, PolicyKind, Stop, memory_bytes,
 };
+pub use saki_system::types::procedure_name;
 pub use saki_system::{Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};
 pub use session::{Session, logged_by};

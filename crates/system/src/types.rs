@@ -135,6 +135,13 @@ pub fn is_implicit(from: i64, to: i64) -> bool {
     from != 0 && to != 0 && is_implicit(from, to)
 }
 
+/// What a procedure is called.
+pub fn procedure_name(oid: i64) -> Option<&'static str> {
+    static NAMES: LazyLock<HashMap<i64, &'static str>> =
+        LazyLock::new(|| procedures().iter().map(|procedure| (procedure.oid, procedure.name)).collect());
+    NAMES.get(&oid).copied()
+}
+
 /// The first procedure of a name; 0 for none, which is what `pg_type` says where it has no procedure.
 pub fn procedure_oid(name: &str) -> i64 {
     PROCEDURE_OIDS.get(name).copied().unwrap_or(0)

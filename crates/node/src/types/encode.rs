@@ -18,7 +18,7 @@ use arrow_schema::{DataType, Field, Fields};
 use bytes::{BufMut, BytesMut};
 use pgwire::api::Type;
 use saki_base::{DataType as Storage, Enumeration, Interval, ValueRef, display};
-use saki_sql::{State, enumeration};
+use saki_sql::{State, enumeration, procedure_name};
 
 use super::moments::{interval, put_interval, since_epoch_days, since_epoch_micros};
 use super::sized::sized;
@@ -67,6 +67,8 @@ enum Values {
     Record(Vec<(Column, u32)>),
     /// Numbers of objects, in four bytes.
     Oid(PrimitiveArray<Int64Type>),
+    /// The same of procedures.
+    Procedure(PrimitiveArray<Int64Type>),
     /// Texts that are filled up with blanks to so many characters.
     Padded(StringArray, usize),
     /// Lists that are written as `1 2 3`.
@@ -82,6 +84,7 @@ impl Column {
         let mut column = Self::new(array, format, style)?;
         column.values = match (Known::of(field), column.values) {
             (Known::Oid, Values::Int8(array)) => Values::Oid(array),
+            (Known::Procedure, Values::Int8(array)) => Values::Procedure(array),
             (Known::Bpchar(length), Values::Text(array)) => Values::Padded(array, length),
             (Known::Oids, Values::List(list, mut elements, _)) => {
                 if let Values::Int8(oids) = elements.values {
@@ -179,7 +182,7 @@ impl Column {
             Values::Int4(array) => out.put_i32(array.value(row)),
             Values::Int8(array) => out.put_i64(array.value(row)),
             // Oids are unsigned, and below 2^32.
-            Values::Oid(array) => out.put_u32(array.value(row) as u32),
+            Values::Oid(array) | Values::Procedure(array) => out.put_u32(array.value(row) as u32),
             Values::Padded(array, length) => padded(array.value(row), *length, out),
             Values::Float4(array) => out.put_f32(array.value(row)),
             Values::Float8(array) => out.put_f64(array.value(row)),
@@ -267,6 +270,11 @@ impl Column {
             Values::Int2(array) => write!(out, "{}", array.value(row)),
             Values::Int4(array) => write!(out, "{}", array.value(row)),
             Values::Int8(array) | Values::Oid(array) => write!(out, "{}", array.value(row)),
+            Values::Procedure(array) => match (array.value(row), procedure_name(array.value(row))) {
+                (_, Some(name)) => out.write_str(name),
+                (0, None) => out.write_str("-"),
+                (oid, None) => write!(out, "{oid}"),
+            },
             Values::Float4(array) => write!(out, "{}", display(ValueRef::Float4(array.value(row)), Storage::Float4)),
             Values::Float8(array) => write!(out, "{}", display(ValueRef::Float8(array.value(row)), Storage::Float8)),
             Values::Decimal128(array, scale) => {

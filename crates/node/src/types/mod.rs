@@ -62,6 +62,8 @@ pub enum Known {
     Nothing,
     Oid,
     Oids,
+    /// Of procedures, which are told by their names.
+    Procedure,
     Name,
     Names,
     Char,
@@ -79,7 +81,8 @@ impl Known {
     pub fn of(field: &Field) -> Self {
         match field.metadata().get(PG_TYPE).map(String::as_str) {
             Some("oid" | "xid") => Self::Oid,
-            // Names of objects are their numbers here.
+            Some("regproc") => Self::Procedure,
+            // Names of other objects are their numbers here.
             Some(name) if name.starts_with("reg") => Self::Oid,
             Some("name") => Self::Name,
             Some("_name") => Self::Names,
@@ -114,6 +117,7 @@ pub fn field_type(field: &Field) -> WireType {
     let arrow = wire_type(field.data_type());
     let (postgres, size) = match (Known::of(field), canonical(field.data_type())) {
         (Known::Oid, DataType::Int64) => (Type::OID, 4),
+        (Known::Procedure, DataType::Int64) => (Type::REGPROC, 4),
         (Known::Name, DataType::Utf8) => (Type::NAME, 64),
         (Known::Oids, DataType::List(_)) => (Type::OID_ARRAY, -1),
         (Known::Names, DataType::List(_)) => (Type::NAME_ARRAY, -1),

@@ -145,7 +145,7 @@ fn name_of(system: &SystemCatalog, objects: &Objects, kind: &str, oid: i64) -> O
         "regrole" => system.with_catalog(|catalog| {
             catalog.role(saki_catalog::RoleId(u32::try_from(oid).ok()?)).map(|role| role.name.clone())
         }),
-        "regproc" | "regprocedure" => types::procedures().iter().find(|p| p.oid == oid).map(|p| p.name.to_owned()),
+        "regproc" | "regprocedure" => types::procedure_name(oid).map(str::to_owned),
         _ => None,
     }
 }

@@ -18,8 +18,8 @@ use super::blanks::{CharColumn, blanks_of, trim};
 use super::{intervals, labels, sets};
 use crate::dialect::operators::{Planned, field, operator};
 use crate::dialect::types::{
-    ANY_ENUM, Together, called, chosen, compared, compares, comparison, converted, do_not_match, is_interval,
-    is_special, known_type, no_operator, truth, typed,
+    ANY_ARRAY, ANY_ELEMENT, ANY_ENUM, Together, called, chosen, compared, compares, comparison, converted,
+    do_not_match, is_interval, is_special, known_type, no_operator, truth, typed,
 };
 use saki_catalog::{SqlError, enumeration};
 use saki_functions::order::sorted_floats;
@@ -330,10 +330,17 @@ impl Types<'_> {
             Err(error) => return Err(error.into()),
         };
         let labels = self.known_types(args).into_iter().find(|of| enumeration(of).is_some());
+        let list = self.known_types(args).into_iter().find(|of| matches!(of, Arrow::List(_)));
         for ((arg, of), to) in args.iter_mut().zip(types).zip(form) {
             let texts = || (to == TEXTS).then(|| Arrow::List(Arc::new(Field::new_list_field(Arrow::Utf8, true))));
             let label = || labels.clone().filter(|_| to == ANY_ENUM);
-            if let Some(target) = value_type(to).or_else(texts).or_else(label).filter(|_| of == UNKNOWN) {
+            let array = || match &list {
+                Some(list) if ANY_ARRAY.contains(&to) => Some(list.clone()),
+                Some(Arrow::List(element)) if ANY_ELEMENT.contains(&to) => Some(element.data_type().clone()),
+                _ => None,
+            };
+            let target = value_type(to).or_else(texts).or_else(label).or_else(array);
+            if let Some(target) = target.filter(|_| of == UNKNOWN) {
                 *arg = typed(std::mem::take(arg), &target)?;
             }
         }

@@ -7,12 +7,15 @@ use saki_system::types::{ProcedureRow, TypeRow, UNKNOWN, by_oid, is_implicit, pr
 /// Types that stand for any, and those of arrays.
 const ANY: [i64; 5] = [2276, 2283, 2776, 5077, 5079];
 pub const ANY_ENUM: i64 = 3500;
-const ANY_ARRAY: [i64; 2] = [2277, 5078];
+pub const ANY_ARRAY: [i64; 2] = [2277, 5078];
+/// What stands for the elements of those arrays.
+pub const ANY_ELEMENT: [i64; 2] = [2283, 5077];
 const STRINGS: &str = "S";
 
 /// The types that a call's arguments become; `None` for functions that PostgreSQL does not have, which are not looked
 /// at. Types are oids, [`UNKNOWN`] that of a text or a parameter that has none yet; `shown` is what errors call that of
-/// an argument. What is unknown beside a label is one of its enumeration's.
+/// an argument. What is unknown beside a label is one of its enumeration's, and beside an array it is such an array or an
+/// element of it, where the function says so.
 ///
 /// # Errors
 /// 42883 if there is no such function, 42725 if there are several and none is nearest.

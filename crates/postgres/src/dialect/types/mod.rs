@@ -8,7 +8,7 @@ mod known;
 mod sides;
 mod unknown;
 
-pub use self::calls::{ANY_ENUM, called};
+pub use self::calls::{ANY_ARRAY, ANY_ELEMENT, ANY_ENUM, called};
 pub use self::common::{Together, chosen, compared, do_not_match, no_operator};
 pub use self::json::{Called, json_operator};
 pub use self::known::known_type;
