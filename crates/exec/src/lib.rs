@@ -62,5 +62,6 @@ pub use predicate::{CompareOp, Predicate};
 pub use reactor::{Executor, ExecutorOptions};
 pub use rows::registers::{OuterRows, OutputBatch};
 pub use saki_vector::surface::labels::{STATES_MAX, enumeration};
+pub use saki_vector::surface::lists::ARRAY_ORDER;
 pub use saki_vector::surface::{array_value, arrow_interval, arrow_type, data_type, interval, lists};
 pub use stream::{Closed, InputSender};

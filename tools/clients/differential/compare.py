@@ -124,6 +124,8 @@ class Peer:
 
 def plain(value):
     """Values that may differ in form alone, in one form: numbers without zeros at their end."""
+    if isinstance(value, list):
+        return tuple(map(plain, value))
     if isinstance(value, bool) or not isinstance(value, (int, float, decimal.Decimal)):
         return value
     number = decimal.Decimal(repr(value)) if isinstance(value, float) else decimal.Decimal(value)

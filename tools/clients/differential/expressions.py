@@ -4,16 +4,19 @@ Their values are defined whatever the order of evaluation: divisors are never ze
 """
 
 import random
+import re
 
 from .schema import TABLES, WORDS
 from .sql import Sql
 
-TYPES = ("int", "numeric", "float", "text", "date", "timestamp", "bool", "timestamptz", "interval")
+TYPES = ("int", "numeric", "float", "text", "date", "timestamp", "bool", "timestamptz", "interval", "ints", "texts")
+# Kinds that SQL calls otherwise.
+NAMES = {"float": "float8", "ints": "int[]", "texts": "text[]"}
 # Zones with and without summer time, and one whose offset has minutes.
 ZONES = ("UTC", "America/New_York", "Europe/Berlin", "Asia/Kolkata", "-3")
 FIELDS = ("year", "month", "day", "hour", "minute", "dow", "doy", "week", "isodow", "isoyear", "quarter", "decade", "century")
 COMPARED = ("=", "<>", "<", "<=", ">", ">=")
-# `{type}` stands for an expression of that type.
+# `{type}` stands for an expression of that type, `{{` for a brace.
 SHAPES = {
     "int": [
         "({int} + {int})", "({int} - {int})", "({int} * 3)", "({int} / nullif({int}, 0))", "({int} % nullif({int}, 0))",
@@ -23,7 +26,8 @@ SHAPES = {
         "CAST(extract(year FROM {date}) AS int)", "CAST(extract(month FROM {timestamp}) AS int)", "CAST(CAST({int} AS text) AS int)",
         "CAST(floor({float}) AS int)", "strpos({text}, 'b')", "sign({int})::int",
         *(f"CAST(extract({field} FROM {{timestamptz}}) AS int)" for field in FIELDS),
-        "CAST(extract(hour FROM {interval}) AS int)", "({date} - {date})",
+        "CAST(extract(hour FROM {interval}) AS int)", "({date} - {date})", "cardinality({ints})", "array_length({texts}, 1)", "({ints})[1]",
+        "array_position({texts}, {text})",
     ],
     "numeric": [
         "({numeric} + {numeric})", "({numeric} - {int})", "({numeric} * 1.5)", "round({numeric}, 1)", "abs({numeric})",
@@ -69,7 +73,19 @@ SHAPES = {
         "age({timestamp}, {timestamp})", "age({timestamptz}, {timestamptz})", "justify_hours({interval})", "justify_interval({interval})",
         "make_interval(days => {int})", "CAST(CAST({interval} AS text) AS interval)", "date_trunc('hour', {interval})",
     ],
+    "ints": [
+        "({ints} || {int})", "({int} || {ints})", "({ints} || {ints})", "array_append({ints}, {int})", "array_remove({ints}, {int})",
+        "coalesce({ints}, '{{}}')", "nullif({ints}, {ints})", "CASE WHEN {bool} THEN {ints} ELSE {ints} END", "ARRAY[{int}, {int}]",
+        "greatest({ints}, {ints})", "least({ints}, {ints})", "CAST(CAST({ints} AS text) AS int[])", "array_replace({ints}, {int}, {int})",
+    ],
+    "texts": [
+        "({texts} || {texts})", "array_append({texts}, {text})", "array_prepend({text}, {texts})", "coalesce({texts}, {texts})",
+        "ARRAY[{text}, {text}]", "CASE WHEN {bool} THEN {texts} END", "array_remove({texts}, {text})", "CAST({ints} AS text[])",
+        "string_to_array({text}, 'b')",
+    ],
     "bool": [
+        "({int} = ANY ({ints}))", "({int} <> ALL ({ints}))", "({text} = ANY ({texts}))", "({ints} @> {ints})", "({ints} && {ints})",
+        "({texts} <@ {texts})", "({ints} IS NULL)", "({ints} IN ({ints}, '{{1,2}}'))", "({texts} = '{{a,b}}')", "({ints} IS DISTINCT FROM {ints})",
         "({bool} AND {bool})", "({bool} OR {bool})", "(NOT {bool})", "({bool} IS TRUE)", "({bool} IS NOT FALSE)", "({bool} IS UNKNOWN)",
         "({int} IS NULL)", "({text} IS NOT NULL)", "({int} IS DISTINCT FROM {int})", "({text} IS NOT DISTINCT FROM {text})",
         "({int} BETWEEN {int} AND {int})", "({date} NOT BETWEEN {date} AND {date})", "({text} LIKE 'a%')", "({text} NOT LIKE '_b%')",
@@ -80,6 +96,10 @@ SHAPES = {
         "({timestamptz} IN ('2024-02-01 10:30', {timestamptz}))", "({timestamptz} BETWEEN {date} AND {timestamp})",
     ],
 }
+
+
+def unescaped(text: str) -> str:
+    return text.replace("{{", "{").replace("}}", "}")
 
 
 class Expressions:
@@ -106,9 +126,10 @@ class Expressions:
     def fill(self, shape: str, kind: str, columns: dict[str, str], depth: int) -> Sql:
         """A shape whose holes are expressions of at most one level less than `depth`."""
         parts = []
-        for piece in shape.split("{"):
+        for piece in re.split(r"(?<!{){(?!{)", shape):
             type, end, rest = piece.partition("}")
-            parts += [self.make(type, columns, depth - 1), rest] if end else [piece]
+            hole = end and type.isalpha()
+            parts += [self.make(type, columns, depth - 1), unescaped(rest)] if hole else [unescaped(piece)]
         return Sql(kind, tuple(parts))
 
     def _subquery(self, kind: str, columns: dict[str, str], depth: int) -> Sql:
@@ -132,7 +153,7 @@ class Expressions:
     def _literal(self, kind: str) -> str:
         source = self.source
         if source.random() < 0.1:
-            return f"CAST(NULL AS {'float8' if kind == 'float' else kind})"
+            return f"CAST(NULL AS {NAMES.get(kind, kind)})"
         return {
             "int": lambda: str(source.randint(0, 20)),
             "numeric": lambda: f"{source.randint(0, 999) / 100:.2f}",
@@ -143,4 +164,6 @@ class Expressions:
             "timestamptz": lambda: f"TIMESTAMPTZ '2024-{source.randint(1, 12):02}-{source.randint(1, 28):02} {source.randint(0, 23):02}:30'",
             "interval": lambda: f"INTERVAL '{source.choice(['1 day', '-3 days 4:05', '1 mon', '1 year -2 mons', '90 min', 'P1DT2H'])}'",
             "bool": lambda: source.choice(["true", "false"]),
+            "ints": lambda: source.choice(["'{}'::int[]", "ARRAY[1, 2]", "'{3,NULL}'::int[]", f"ARRAY[{source.randint(0, 20)}]"]),
+            "texts": lambda: source.choice(["'{}'::text[]", "ARRAY['a', 'ab']", "'{\"\",NULL}'::text[]", f"ARRAY['{source.choice(WORDS)}']"]),
         }[kind]()

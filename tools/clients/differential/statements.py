@@ -19,6 +19,8 @@ AGGREGATES = {
     "timestamp": ["min({timestamp})", "max({timestamp})"],
     "timestamptz": ["min({timestamptz})", "max({timestamptz})"],
     "interval": ["min({interval})", "max({interval})", "sum({interval})"],
+    "ints": ["min({ints})", "max({ints})", "count(DISTINCT {ints})"],
+    "texts": ["min({texts})", "max({texts})"],
     "bool": ["bool_and({bool})", "bool_or({bool})"],
 }
 WINDOWS = [

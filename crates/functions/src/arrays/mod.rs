@@ -1,6 +1,8 @@
 //! Functions of arrays that the planner has not, or in which NULL means something else; `labels` are those of
-//! enumerations.
+//! enumerations, `order` and `extremes` compare arrays.
 
+pub mod extremes;
 pub mod fill;
 pub mod labels;
+pub mod order;
 pub mod remove;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use datafusion::common::{DataFusionError, ScalarValue};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CastExpr, Column, DynamicFilterPhysicalExpr, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
 };
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use saki_base::value::Value;
 use saki_base::{DataType, KeyColumn, KeyLayout};
 use saki_catalog::{ColumnTest, Table, Test};
+use saki_exec::ARRAY_ORDER;
 use saki_exec::predicate::CompareOp;
 
 use super::units::compare_units;
@@ -173,12 +174,17 @@ fn in_list(list: &InListExpr, type_of: &dyn Fn(usize) -> Option<DataType>) -> Op
     Some(ColumnTest::new(column, Test::OneOf { values, negated }))
 }
 
-/// The column under a cast that changes no value's place in the order.
+/// The column under a cast that changes no value's place in the order, or under the function that gives an array's.
 fn source_column(
     expr: &Arc<dyn PhysicalExpr>,
     type_of: &dyn Fn(usize) -> Option<DataType>,
 ) -> Option<(usize, DataType)> {
     use arrow_schema::DataType as Arrow;
+    if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>()
+        && let ([array], ARRAY_ORDER) = (call.args(), call.name())
+    {
+        return plain_column(array, type_of).filter(|(_, of)| matches!(of, DataType::Array(_)));
+    }
     let Some(cast) = expr.downcast_ref::<CastExpr>() else { return plain_column(expr, type_of) };
     let (column, data_type) = source_column(cast.expr(), type_of)?;
     let keeps_order = match (data_type, cast.cast_type()) {

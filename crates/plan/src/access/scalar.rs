@@ -28,7 +28,8 @@ pub fn value_of(literal: &ScalarValue, column: DataType) -> Option<Value> {
         (ScalarValue::LargeUtf8(Some(v)), DataType::Jsonb) => Value::Text(v.clone()),
         (
             ScalarValue::Binary(Some(v)) | ScalarValue::BinaryView(Some(v)) | ScalarValue::LargeBinary(Some(v)),
-            DataType::Bytea,
+            // Of an array these are its bytes.
+            DataType::Bytea | DataType::Array(_),
         ) => Value::Bytea(v.clone()),
         (ScalarValue::Date32(Some(v)), DataType::Date) => Value::Date(*v),
         (ScalarValue::TimestampMicrosecond(Some(v), None), DataType::Timestamp) => Value::Timestamp(*v),

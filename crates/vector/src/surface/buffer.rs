@@ -84,6 +84,10 @@ impl ColumnBuffer {
         each_vector!(&self.values, vector => vector.len(), ends, _data => ends.len())
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Bytes of memory the values take.
     pub fn memory_bytes(&self) -> usize {
         each_vector!(

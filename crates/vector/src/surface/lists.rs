@@ -8,6 +8,9 @@ use saki_base::{Element, array};
 pub use super::buffer::decode;
 use super::types::{array_value, data_type};
 
+/// The function that gives lists as these bytes: what compares arrays compares them.
+pub const ARRAY_ORDER: &str = "array_order";
+
 /// The elements of lists of a type that are held as bytes; `None`: these lists are no column's.
 pub fn element_of(list: &ArrowType) -> Option<Element> {
     match list {

@@ -22,6 +22,9 @@ use crate::dialect::types::{
     do_not_match, is_interval, is_special, known_type, no_operator, truth, typed,
 };
 use saki_catalog::{SqlError, enumeration};
+use saki_exec::lists;
+use saki_functions::arrays;
+use saki_functions::arrays::extremes::of_arrays;
 use saki_functions::order::sorted_floats;
 use saki_functions::sets::intervals::of_intervals;
 use saki_functions::sets::series::{SERIES, argument_types};
@@ -109,12 +112,13 @@ impl Types<'_> {
         truth(expr, place, self.schema)
     }
 
-    /// What a key of ORDER BY is sorted by: an interval by its length, and -0 as 0.
+    /// What a key of ORDER BY is sorted by: an interval by its length, -0 as 0, an array by its elements.
     pub fn sorted_by(&self, key: Expr) -> Expr {
         match known_type(&key, self.schema) {
             Some(of) if is_interval(&of) => saki_times::length(key),
             Some(of) if of == json::JSONB => json::key(key),
             Some(of) if of.is_floating() => sorted_floats(key),
+            Some(of) if lists::element_of(&of).is_some() => arrays::order::key(key),
             _ => key,
         }
     }
@@ -416,7 +420,13 @@ impl Types<'_> {
         Ok(())
     }
 
-    /// The aggregate that takes the place of another over intervals.
+    /// The aggregate that takes the place of another over arrays.
+    fn array_aggregate(&self, name: &str, args: &[Expr]) -> Option<Arc<AggregateUDF>> {
+        let [arg] = args else { return None };
+        known_type(arg, self.schema).as_ref().and_then(lists::element_of).and_then(|_| of_arrays(name))
+    }
+
+    /// The same over intervals.
     fn interval_aggregate(&self, name: &str, args: &[Expr]) -> Option<Arc<AggregateUDF>> {
         let [arg] = args else { return None };
         known_type(arg, self.schema).filter(is_interval).and_then(|_| of_intervals(name))
@@ -431,6 +441,9 @@ impl Types<'_> {
             params.distinct &= !matches!(call.func.name(), "min" | "max");
             params.args =
                 std::mem::take(&mut params.args).into_iter().map(|arg| cast(arg, saki_times::INTERVAL)).collect();
+            call.func = function;
+        } else if let Some(function) = self.array_aggregate(call.func.name(), &params.args) {
+            params.distinct = false;
             call.func = function;
         } else if call.func.name() == "count" && params.distinct {
             params.args = std::mem::take(&mut params.args).into_iter().map(|arg| self.sorted_by(arg)).collect();

@@ -9,7 +9,10 @@ use super::common::{Together, compared, no_operator};
 use super::json::json_compared;
 use super::known::{known_type, type_of};
 use super::unknown::typed;
+use saki_base::DataType;
 use saki_catalog::SqlError;
+use saki_exec::lists;
+use saki_functions::arrays::order::key;
 use saki_system::PG_TYPE;
 use saki_system::type_name;
 
@@ -64,7 +67,20 @@ pub fn comparison(left: Expr, operator: Operator, right: Expr, schema: &DFSchema
     if any_interval && is_interval(&known_type(&left, schema)) && is_interval(&known_type(&right, schema)) {
         return Ok((saki_times::length(left), saki_times::length(right)));
     }
+    let (left, right) = array_compared(left, operator, right, schema);
     json_compared(left, operator, right, schema)
+}
+
+/// Both sides of a comparison of arrays as what these are ordered by. Of most elements equality is the planner's own.
+fn array_compared(left: Expr, operator: Operator, right: Expr, schema: &DFSchema) -> (Expr, Expr) {
+    let (Some(of), Some(other)) = (known_type(&left, schema), known_type(&right, schema)) else { return (left, right) };
+    let Some(element) = lists::element_of(&of).filter(|_| of == other) else { return (left, right) };
+    let is_float = matches!(element.data_type(), DataType::Float4 | DataType::Float8);
+    let is_order = matches!(operator, Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq);
+    match is_order || is_float && compares(operator) {
+        true => (key(left), key(right)),
+        false => (left, right),
+    }
 }
 
 /// As [`typed`], of the type of another expression, which is `of`. Of a parameter the field says it as that one's does.
