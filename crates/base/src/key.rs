@@ -34,7 +34,7 @@ use crate::interval::{INTERVAL_BYTES, Interval};
 use crate::types::{DECIMAL64_PRECISION_MAX, DataType, ValueRef, decimal_limit};
 
 const MARKER_VALUE: u8 = 0x01;
-const MARKER_NULL: u8 = 0x02;
+pub(crate) const MARKER_NULL: u8 = 0x02;
 const ESCAPE: u8 = 0x00;
 /// Of an interval: its length in front of its months and days.
 const INTERVAL_KEY_BYTES: usize = size_of::<i128>() + INTERVAL_BYTES / 2;

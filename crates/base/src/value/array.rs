@@ -7,7 +7,7 @@
 //!
 //! Failure model: hostile bytes give a [`KeyError`] or other elements, never a panic.
 
-use crate::key::{KeyColumn, KeyError, decode_column, encode_column};
+use crate::key::{KeyColumn, KeyError, KeyLayout, MARKER_NULL, decode_column, encode_column};
 use crate::types::{DataType, Element, ValueRef};
 
 const fn column(element: Element) -> KeyColumn {
@@ -34,6 +34,26 @@ pub fn for_each(element: Element, mut array: &[u8], mut visit: impl FnMut(ValueR
         array = &array[bytes..];
     }
     Ok(())
+}
+
+/// The bytes of each element; those of equal elements are the same.
+///
+/// # Errors
+/// As [`for_each`].
+pub fn split(element: Element, mut array: &[u8]) -> Result<Vec<&[u8]>, KeyError> {
+    let layout = KeyLayout::new([column(element)]);
+    let mut elements = Vec::new();
+    while !array.is_empty() {
+        let (bytes, rest) = array.split_at(layout.column_width(0, array)?);
+        elements.push(bytes);
+        array = rest;
+    }
+    Ok(elements)
+}
+
+/// Whether an element, of which these are the bytes, is NULL.
+pub fn is_null(element: &[u8]) -> bool {
+    *element == [MARKER_NULL]
 }
 
 /// Appends an element's text to that of an array, in quotes where it would not be read back without them.
@@ -88,6 +108,8 @@ mod tests {
             let mut read = Vec::new();
             for_each(Element::new(element).unwrap(), &bytes, |value| read.push(Value::from(value))).unwrap();
             assert_eq!(read, values);
+            let parts = split(Element::new(element).unwrap(), &bytes).unwrap();
+            assert!(parts.iter().map(|part| is_null(part)).eq(values.iter().map(Value::is_null)));
         }
     }
 

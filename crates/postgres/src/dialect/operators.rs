@@ -12,7 +12,9 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::types::{Called, compares, comparison, json_operator, known_type, no_operator, truth, typed};
 use saki_catalog::enumeration;
+use saki_exec::lists;
 use saki_functions::arithmetic::quotient;
+use saki_functions::arrays::contain::contains;
 use saki_functions::numeric::{folded, long_product};
 use saki_functions::row_wise;
 
@@ -126,7 +128,13 @@ pub fn operator(left: Expr, op: Operator, right: Expr, schema: &DFSchema) -> Res
         Plus | Minus | Multiply | Divide | Modulo => arithmetic(left, op, right, schema),
         AtArrow | ArrowAt | StringConcat => {
             let (left, right) = array_beside(left, right, schema)?;
-            Ok(Planned::Operands(left, right))
+            let types = (known_type(&left, schema), known_type(&right, schema));
+            let is_held = matches!(&types, (Some(of), Some(other)) if of == other && lists::element_of(of).is_some());
+            Ok(match op {
+                AtArrow if is_held => Planned::Whole(contains(left, right)),
+                ArrowAt if is_held => Planned::Whole(contains(right, left)),
+                _ => Planned::Operands(left, right),
+            })
         }
         _ => Ok(Planned::Operands(left, right)),
     }
