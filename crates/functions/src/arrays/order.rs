@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::{ArrayRef, BinaryArray};
+use arrow_array::{ArrayRef, BinaryArray, StringArray};
 use arrow_schema::DataType;
 use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
@@ -15,19 +15,31 @@ use saki_exec::{ARRAY_ORDER, lists};
 
 /// An array as the bytes that are ordered and equal as PostgreSQL's arrays are ([`saki_base::array`]).
 pub fn key(array: Expr) -> Expr {
-    static FUNCTION: LazyLock<ScalarUDF> =
-        LazyLock::new(|| ScalarUDF::from(ArrayOrder { signature: Signature::any(1, Volatility::Immutable) }));
+    static FUNCTION: LazyLock<ScalarUDF> = LazyLock::new(|| ArrayOrder::function(false));
+    FUNCTION.call(vec![array])
+}
+
+/// The same as text, two digits a byte: the planner knows no frames of bytes.
+pub fn text_key(array: Expr) -> Expr {
+    static FUNCTION: LazyLock<ScalarUDF> = LazyLock::new(|| ArrayOrder::function(true));
     FUNCTION.call(vec![array])
 }
 
 #[derive(PartialEq, Eq, Hash, Debug)]
 struct ArrayOrder {
+    is_text: bool,
     signature: Signature,
+}
+
+impl ArrayOrder {
+    fn function(is_text: bool) -> ScalarUDF {
+        ScalarUDF::from(Self { is_text, signature: Signature::any(1, Volatility::Immutable) })
+    }
 }
 
 impl ScalarUDFImpl for ArrayOrder {
     fn name(&self) -> &'static str {
-        ARRAY_ORDER
+        if self.is_text { "array_order_text" } else { ARRAY_ORDER }
     }
 
     fn signature(&self) -> &Signature {
@@ -35,7 +47,7 @@ impl ScalarUDFImpl for ArrayOrder {
     }
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Binary)
+        Ok(if self.is_text { DataType::Utf8 } else { DataType::Binary })
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
@@ -43,11 +55,17 @@ impl ScalarUDFImpl for ArrayOrder {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        make_scalar_function(|arrays: &[ArrayRef]| keys(&arrays[0]), Vec::new())(&args.args)
+        let is_text = self.is_text;
+        make_scalar_function(move |arrays: &[ArrayRef]| keys(&arrays[0], is_text), Vec::new())(&args.args)
     }
 }
 
-fn keys(arrays: &ArrayRef) -> Result<ArrayRef> {
+fn keys(arrays: &ArrayRef, is_text: bool) -> Result<ArrayRef> {
     let held = lists::held(arrays).ok_or_else(|| SqlError::internal("arrays that no column has are not ordered"))?;
-    Ok(Arc::new(held.map_err(SqlError::data)?.iter().collect::<BinaryArray>()))
+    let held = held.map_err(SqlError::data)?;
+    if !is_text {
+        return Ok(Arc::new(held.iter().collect::<BinaryArray>()));
+    }
+    let digits = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    Ok(Arc::new(held.iter().map(|bytes| bytes.map(digits)).collect::<StringArray>()))
 }

@@ -123,10 +123,11 @@ impl Types<'_> {
         }
     }
 
-    /// The same in a window: a time is its microseconds, as the planner knows no frames of times.
+    /// The same in a window: a time is its microseconds, and an array is text, as the planner knows no frames of them.
     fn framed_by(&self, key: Expr) -> Expr {
         match known_type(&key, self.schema) {
             Some(Arrow::Time64(_)) => cast(key, Arrow::Int64),
+            Some(of) if lists::element_of(&of).is_some() => arrays::order::text_key(key),
             _ => self.sorted_by(key),
         }
     }
