@@ -112,9 +112,15 @@ pub fn array_value(array: &dyn Array, data_type: DataType, row: usize) -> Option
         (DataType::Uuid, ArrowType::FixedSizeBinary(16)) => {
             ValueRef::Uuid(array.as_fixed_size_binary().value(row).try_into().ok()?)
         }
-        (DataType::Bytea, ArrowType::Binary) => ValueRef::Bytea(array.as_binary::<i32>().value(row)),
-        (DataType::Bytea, ArrowType::LargeBinary) => ValueRef::Bytea(array.as_binary::<i64>().value(row)),
-        (DataType::Bytea, ArrowType::BinaryView) => ValueRef::Bytea(array.as_binary_view().value(row)),
+        (DataType::Bytea | DataType::Array(_), ArrowType::Binary) => {
+            ValueRef::Bytea(array.as_binary::<i32>().value(row))
+        }
+        (DataType::Bytea | DataType::Array(_), ArrowType::LargeBinary) => {
+            ValueRef::Bytea(array.as_binary::<i64>().value(row))
+        }
+        (DataType::Bytea | DataType::Array(_), ArrowType::BinaryView) => {
+            ValueRef::Bytea(array.as_binary_view().value(row))
+        }
         (DataType::Text | DataType::Varchar(_) | DataType::Char(_) | DataType::Json | DataType::Jsonb, text) => {
             ValueRef::Text(match text {
                 ArrowType::Utf8 => array.as_string::<i32>().value(row),
