@@ -32,7 +32,7 @@ class MakeTables < ActiveRecord::Migration[6.1]
   def change
     create_table :ar_makers, id: :uuid do |t|
       t.string :name, limit: 40
-      t.string :towns, array: true, default: [], null: false
+      t.string :towns, limit: 20, array: true, default: [], null: false
       t.integer :sizes, array: true
     end
     create_table :ar_shops do |t|
@@ -143,7 +143,7 @@ CHECKS = {
   "arrays" => lambda {
     fresh
     equal Maker.columns.last(2).map { |c| [c.name, c.sql_type, c.array, c.null] },
-          [["towns", "character varying", true, false], ["sizes", "integer", true, true]]
+          [["towns", "character varying(20)", true, false], ["sizes", "integer", true, true]]
     first = Maker.create!(name: "first", towns: ["a b", "c,\"d"], sizes: [1, nil])
     Maker.create!(name: "second")
     equal [first.reload.towns, first.sizes, Maker.find_by(name: "second").towns], [["a b", "c,\"d"], [1, nil], []]

@@ -14,8 +14,8 @@ const STRINGS: &str = "S";
 
 /// The types that a call's arguments become; `None` for functions that PostgreSQL does not have, which are not looked
 /// at. Types are oids, [`UNKNOWN`] that of a text or a parameter that has none yet; `shown` is what errors call that of
-/// an argument. What is unknown beside a label is one of its enumeration's, and beside an array it is such an array or an
-/// element of it, where the function says so.
+/// an argument. What is unknown beside a label is one of its enumeration's, and beside an array it is such an array or
+/// an element of it, where the function says so.
 ///
 /// # Errors
 /// 42883 if there is no such function, 42725 if there are several and none is nearest.
