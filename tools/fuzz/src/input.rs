@@ -63,11 +63,10 @@ pub const DATA_TYPES: [DataType; 20] = [
     DataType::Jsonb,
 ];
 
-fn data_type(choice: u8) -> DataType {
+/// The type that a byte chooses.
+pub fn data_type(choice: u8) -> DataType {
     let array = |element| Element::new(element).map_or(element, DataType::Array);
-    match choice as usize % (DATA_TYPES.len() + 2) {
-        0 => array(DataType::Int4),
-        1 => array(DataType::Text),
-        other => DATA_TYPES[other - 2],
-    }
+    let choice = choice as usize % (DATA_TYPES.len() + 2);
+    let last = if choice == DATA_TYPES.len() { DataType::Int4 } else { DataType::Text };
+    DATA_TYPES.get(choice).copied().unwrap_or_else(|| array(last))
 }

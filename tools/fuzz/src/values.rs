@@ -2,7 +2,7 @@
 
 use saki_base::{DataType, Interval, KeyColumn, KeyLayout, Random, RowColumn, RowLayout, Value, ValueRef, compare};
 
-use crate::input::{DATA_TYPES, Input};
+use crate::input::{DATA_TYPES, Input, data_type};
 
 /// A row: every column is a value, NULL or an error; a row that verifies is the one encoding of its values.
 pub fn row(data: &[u8]) {
@@ -136,7 +136,7 @@ fn examples() -> Vec<(Vec<u8>, Vec<Value>)> {
                 .map(|_| {
                     let choice = random.next_u64() as u8;
                     header.push(choice);
-                    let data_type = DATA_TYPES[(choice & 0x3f) as usize % DATA_TYPES.len()];
+                    let data_type = data_type(choice & 0x3f);
                     let null = choice & 0x40 != 0 && random.chance(0.3);
                     if null { Value::Null } else { some_value(data_type, &mut random) }
                 })
