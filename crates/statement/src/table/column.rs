@@ -246,7 +246,7 @@ mod tests {
         check(
             &[
                 ("a point", "0A000 at 1:17"),
-                ("a int[]", "0A000 at 1:17"),
+                ("a point[]", "0A000 at 1:17"),
                 ("a point", "0A000 at 1:17"),
                 ("a nosuch", "0A000 at 1:17"),
                 ("a varchar(0)", "22023 at 1:17"),
