@@ -211,7 +211,7 @@ mod tests {
                 ("json", "json"),
                 ("jsonb", "jsonb"),
                 ("int[]", "integer[]"),
-                ("varchar(3)[][2]", "character varying(3)[]"),
+                ("varchar(3)[]", "character varying(3)[]"),
             ],
             stored,
         );
