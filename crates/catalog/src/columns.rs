@@ -210,7 +210,7 @@ pub fn check_lengths(batch: &RecordBatch, table: &Table, first_row: u64) -> Resu
 /// 22001.
 pub fn check_elements(elements: &ArrayRef, element: Element, name: &str) -> Result<()> {
     let column = Column { name: name.to_owned(), data_type: element.data_type(), nullable: true };
-    let Some(texts) = elements.as_string_opt::<i32>() else { return Ok(()) };
+    let (Some(_), Some(texts)) = (limit(&column), elements.as_string_opt::<i32>()) else { return Ok(()) };
     texts.iter().flatten().try_for_each(|text| check_length(ValueRef::Text(text.trim_end_matches(' ')), &column))
 }
 

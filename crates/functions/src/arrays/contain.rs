@@ -64,9 +64,8 @@ fn rows(wholes: &ArrayRef, parts: &ArrayRef) -> Result<ArrayRef> {
 fn has_all(element: Element, whole: &[u8], part: &[u8]) -> std::result::Result<bool, SqlError> {
     let elements = |of| array::split(element, of).map_err(|error| SqlError::internal(error.to_string()));
     let (whole, part) = (elements(whole)?, elements(part)?);
-    if whole.len() * part.len() <= COMPARED_MAX {
-        return Ok(part.iter().all(|of| !array::is_null(of) && whole.contains(of)));
-    }
-    let whole: HashSet<&[u8]> = whole.into_iter().collect();
-    Ok(part.iter().all(|of| !array::is_null(of) && whole.contains(of)))
+    let hashed: Option<HashSet<&[u8]>> =
+        (whole.len() * part.len() > COMPARED_MAX).then(|| whole.iter().copied().collect());
+    let has = |of: &[u8]| hashed.as_ref().map_or_else(|| whole.contains(&of), |hashed| hashed.contains(of));
+    Ok(part.iter().all(|of| !array::is_null(of) && has(of)))
 }

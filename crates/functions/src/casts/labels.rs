@@ -9,15 +9,15 @@ use std::sync::{Arc, LazyLock};
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, ListArray};
 use arrow_schema::{DataType as Arrow, Field};
-use datafusion::arrow::compute::cast;
 use datafusion::common::{Result, ScalarValue};
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use saki_base::{DataType, Enumeration, Value};
-use saki_catalog::SqlError;
-use saki_catalog::convert::{array_of, shown};
+use saki_base::{DataType, Enumeration};
+use saki_catalog::convert::shown;
+
+use super::read::parsed;
 
 /// A text as a label; one that is none is an error where it is met.
 pub fn read(text: Expr, of: Enumeration) -> Expr {
@@ -103,7 +103,8 @@ impl ScalarUDFImpl for Labels {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match self.conversion {
             Conversion::Read { of, .. } => {
-                make_scalar_function(move |arrays: &[ArrayRef]| values(&arrays[0], of), Vec::new())(&args.args)
+                let label = DataType::Enum(of);
+                make_scalar_function(move |arrays: &[ArrayRef]| parsed(&arrays[0], label), Vec::new())(&args.args)
             }
             Conversion::Texts => make_scalar_function(|arrays: &[ArrayRef]| lists(&arrays[0]), Vec::new())(&args.args),
             Conversion::Kept => Ok(args.args.into_iter().next().unwrap_or(ColumnarValue::Scalar(ScalarValue::Null))),
@@ -120,16 +121,6 @@ impl ScalarUDFImpl for Labels {
 
 fn list_of(of: Enumeration) -> Arrow {
     Arrow::List(Arc::new(Field::new_list_field(saki_exec::arrow_type(DataType::Enum(of)), true)))
-}
-
-/// # Errors
-/// 22P02.
-fn values(texts: &ArrayRef, of: Enumeration) -> Result<ArrayRef> {
-    let texts = cast(texts, &Arrow::Utf8)?;
-    let of = DataType::Enum(of);
-    let value = |text: Option<&str>| text.map_or(Ok(Value::Null), |text| Value::parse(of, text));
-    let values: std::result::Result<Vec<_>, _> = texts.as_string::<i32>().iter().map(value).collect();
-    Ok(array_of(of, &values.map_err(SqlError::from)?))
 }
 
 fn lists(labels: &ArrayRef) -> Result<ArrayRef> {

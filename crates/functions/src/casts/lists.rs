@@ -1,17 +1,15 @@
 //! Texts as arrays.
 
 use arrow_array::ArrayRef;
-use arrow_array::cast::AsArray;
 use arrow_schema::DataType as Arrow;
-use datafusion::arrow::compute::cast;
 use datafusion::common::Result;
 use datafusion::functions::utils::make_scalar_function;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use saki_base::{DataType, Element, Value};
-use saki_catalog::SqlError;
-use saki_catalog::convert::array_of;
+use saki_base::{DataType, Element};
+
+use super::read::parsed;
 
 /// A text as an array; one that is none is an error where it is met.
 pub fn read(text: Expr, element: Element) -> Expr {
@@ -39,15 +37,6 @@ impl ScalarUDFImpl for Lists {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let data_type = DataType::Array(self.element);
-        make_scalar_function(move |arrays: &[ArrayRef]| values(&arrays[0], data_type), Vec::new())(&args.args)
+        make_scalar_function(move |arrays: &[ArrayRef]| parsed(&arrays[0], data_type), Vec::new())(&args.args)
     }
-}
-
-/// # Errors
-/// 22P02 for a text that is no array, 0A000 for one of several dimensions, and those of its elements.
-fn values(texts: &ArrayRef, data_type: DataType) -> Result<ArrayRef> {
-    let texts = cast(texts, &Arrow::Utf8)?;
-    let value = |text: Option<&str>| text.map_or(Ok(Value::Null), |text| Value::parse(data_type, text));
-    let values: std::result::Result<Vec<_>, _> = texts.as_string::<i32>().iter().map(value).collect();
-    Ok(array_of(data_type, &values.map_err(SqlError::from)?))
 }

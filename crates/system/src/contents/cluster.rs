@@ -111,7 +111,7 @@ fn type_rows(rows: &mut Rows) {
 /// The enumerations of the database, and the types of their arrays.
 fn enumeration_rows(source: &Source<'_>, rows: &mut Rows) {
     for of in &source.objects.enum_types {
-        let (oid, array) = (i64::from(of.oid()), i64::from(of.oid()) + 1);
+        let (oid, array) = (i64::from(of.oid()), i64::from(of.array_oid()));
         let namespace = source.objects.namespace(&of.schema).map_or(0, |namespace| namespace.oid);
         let owner = source.system.with_catalog(|catalog| catalog.owner(of.id.into()));
         for is_array in [false, true] {

@@ -197,8 +197,10 @@ impl Objects {
 
     /// How SQL spells an enumeration's type, or that of its arrays.
     pub fn enumeration(&self, oid: i64) -> Option<String> {
-        let of = |from: i64| self.enum_types.iter().find(|of| i64::from(of.oid()) == from).map(|of| of.state().name());
-        of(oid).map(str::to_owned).or_else(|| of(oid - 1).map(|name| format!("{name}[]")))
+        let is_array = |of: &EnumType| i64::from(of.array_oid()) == oid;
+        let of = self.enum_types.iter().find(|of| i64::from(of.oid()) == oid || is_array(of))?;
+        let name = of.state().name();
+        Some(if is_array(of) { format!("{name}[]") } else { name.to_owned() })
     }
 
     pub fn constraint(&self, oid: i64) -> Option<&Constraint> {
