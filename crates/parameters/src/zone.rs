@@ -48,7 +48,7 @@ const OFFSET_MAX: i32 = 168 * 3_600;
 
 impl TimeZone {
     /// Reads a name whatever its case, hours east of Greenwich (`-3.5`), or an abbreviation with hours *west* of it, as
-    /// POSIX has them (`UTC+3`, `+03:00`, `<+03>-03`). `None`: it is none of them.
+    /// POSIX has them (`UTC+3`, `+03:00`, `03:00`, `<+03>-03`). `None`: it is none of them.
     pub fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         if let Ok(hours) = text.parse::<f64>() {
@@ -60,7 +60,7 @@ impl TimeZone {
         }
         let (abbreviation, west) = posix(text)?;
         let offset = clock(west)?;
-        let known = !abbreviation.is_empty() || text.starts_with(['+', '-']);
+        let known = !abbreviation.is_empty() || text.starts_with(|first: char| matches!(first, '+' | '-' | '0'..='9'));
         (known && offset.abs() <= OFFSET_MAX).then(|| Self { name: text.to_owned(), rule: Rule::Fixed(-offset) })
     }
 
@@ -224,6 +224,7 @@ mod tests {
         assert_eq!(shown("-3.5").unwrap(), ("<-03:30>+03:30".to_owned(), -12_600));
         assert_eq!(shown("UTC+3").unwrap(), ("UTC+3".to_owned(), -10_800));
         assert_eq!(shown("+03:00").unwrap(), ("+03:00".to_owned(), -10_800));
+        assert_eq!(shown("04:15").unwrap(), ("04:15".to_owned(), -15_300));
         assert_eq!(shown("<+03>-03").unwrap(), ("<+03>-03".to_owned(), 10_800));
         assert_eq!(shown("EST5EDT").unwrap().1, -18_000);
         assert!(shown("Nowhere/x").is_none() && shown("").is_none() && shown("UTC+200").is_none());

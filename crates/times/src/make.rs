@@ -3,7 +3,8 @@
 use arrow_schema::DataType;
 use datafusion::common::{DataFusionError, Result};
 use saki_base::civil::{MICROS_PER_DAY, MICROS_PER_SECOND, days_from_civil, days_in_month};
-use saki_parameters::Interval;
+use saki_catalog::SqlError;
+use saki_parameters::{Interval, TimeZone};
 
 use crate::conversion::{out_of_range, zone_of};
 use crate::datum::{Datum, INTERVAL, TIME, TIMESTAMP, timestamptz};
@@ -18,13 +19,30 @@ pub const FUNCTIONS: &[TimeFunction] = &[
         (6, 7),
         |_, _| Ok(timestamptz()),
         |args, session| {
-            let zone = args.get(6).map(zone_of).transpose()?;
+            let zone = args.get(6).map(numbered_zone).transpose()?;
             let zone = zone.as_ref().unwrap_or(&session.style.zone);
             Ok(Datum::Timestamptz(zone.instant(local(args)?)))
         },
     ),
     TimeFunction::new("make_interval", (0, 7), |_, _| Ok(INTERVAL), |args, _| interval(args)),
 ];
+
+/// A zone whose number, if it is one, has a sign: east of Greenwich, other than in POSIX's names.
+fn numbered_zone(value: &Datum) -> Result<TimeZone> {
+    let invalid = |message: String| SqlError::data(message).code("22023");
+    match value.text() {
+        Some(text) if text.starts_with(|first: char| first.is_ascii_digit()) => {
+            Err(invalid(format!("invalid input syntax for type numeric time zone: \"{text}\""))
+                .hint("Numeric time zones must have \"-\" or \"+\" as first character.")
+                .into())
+        }
+        Some(text) if text.starts_with(['+', '-']) => match TimeZone::offset(text) {
+            Some(zone) => Ok(zone),
+            None => Err(invalid(format!("numeric time zone \"{text}\" out of range")).into()),
+        },
+        _ => zone_of(value),
+    }
+}
 
 /// Names of `make_interval`'s arguments, in their order.
 pub const INTERVAL_PARTS: [&str; 7] = ["years", "months", "weeks", "days", "hours", "mins", "secs"];

@@ -65,10 +65,15 @@ pub fn offset(text: &str) -> Result<i32, Bad> {
     let mut parts = text[1..].split(':');
     let number = |part: Option<&str>| match part {
         None => Ok(0),
-        Some(digits) if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) => Err(Bad::Form),
+        // As in `+1:`.
+        Some("") => Ok(0),
+        Some(digits) if !digits.bytes().all(|byte| byte.is_ascii_digit()) => Err(Bad::Form),
         Some(digits) => digits.parse::<i32>().map_err(|_| Bad::Offset),
     };
-    let (mut hours, mut minutes) = (number(parts.next())?, 0);
+    let (mut hours, mut minutes) = match parts.next() {
+        Some("") => return Err(Bad::Form),
+        hours => (number(hours)?, 0),
+    };
     let rest = (parts.next(), parts.next());
     if parts.next().is_some() {
         return Err(Bad::Form);

@@ -65,7 +65,7 @@ impl TimeStyle {
             Moment::Infinity => Ok(i64::MAX),
             Moment::MinusInfinity => Ok(i64::MIN),
             Moment::Epoch => Ok(0),
-            Moment::At(local) => micros(&local).map_err(bad),
+            Moment::At(local) => micros(&local).and_then(in_range).map_err(bad),
         }
     }
 
@@ -96,7 +96,7 @@ impl TimeStyle {
     /// # Errors
     /// As [`Self::read_date`].
     pub fn read_time(&self, text: &str, now: i64) -> Result<i64> {
-        match moment::read(text, self, now).map_err(|bad| bad.of(text, TIME))? {
+        match moment::read_time(text, self, now).map_err(|bad| bad.of(text, TIME))? {
             Moment::At(Local { micros, has_time: true, .. }) => Ok(micros),
             _ => Err(Bad::Form.of(text, TIME)),
         }
@@ -130,6 +130,14 @@ impl TimeStyle {
     }
 }
 
+impl TimeZone {
+    /// Of an offset with its sign, as times have it: `+02`, `-0330`, `+05:30:15`. `None`: it is none, or more than 15
+    /// hours.
+    pub fn offset(text: &str) -> Option<Self> {
+        clocks::offset(text).ok().map(Self::fixed)
+    }
+}
+
 /// A zone as functions name it: an abbreviation, or a name of any kind.
 ///
 /// # Errors
@@ -140,10 +148,10 @@ pub fn zone_named(name: &str) -> Result<TimeZone> {
     known.or_else(|| TimeZone::read(name)).ok_or_else(|| Bad::Zone(name.to_owned()).of(name, TIMESTAMPTZ))
 }
 
+/// What clocks show, which may lie outside of the range if they are of a zone.
 fn micros(local: &Local) -> std::result::Result<i64, Bad> {
     let days = local.days.ok_or(Bad::Form)?;
-    let whole = days.checked_mul(MICROS_PER_DAY).and_then(|day| day.checked_add(local.micros)).ok_or(Bad::Range)?;
-    in_range(whole)
+    days.checked_mul(MICROS_PER_DAY).and_then(|day| day.checked_add(local.micros)).ok_or(Bad::Range)
 }
 
 fn in_range(micros: i64) -> std::result::Result<i64, Bad> {

@@ -5,6 +5,7 @@ use saki_base::civil::{JULIAN_EPOCH, MICROS_PER_DAY, days_from_civil, days_in_mo
 use super::clocks::{HOUR, clock, micros_of, of_day, offset};
 use super::error::Bad;
 use super::fields::{Field, Kind, fields};
+use super::unit::Unit;
 use super::words::{self, Word};
 use crate::style::{DateOrder, TimeStyle};
 use crate::zone::TimeZone;
@@ -62,17 +63,31 @@ pub fn read(text: &str, style: &TimeStyle, now: i64) -> Result<Moment, Bad> {
     Reader { now, ..Reader::new(style) }.read(&fields)
 }
 
+/// Reads a time of day; numbers with nothing that says what they are are hours, minutes and seconds.
+pub fn read_time(text: &str, style: &TimeStyle, now: i64) -> Result<Moment, Bad> {
+    match read(text, style, now) {
+        Err(Bad::Form) => {
+            let fields = fields(text).ok_or(Bad::Form)?;
+            Reader { now, of_day: true, ..Reader::new(style) }.read(&fields)
+        }
+        read => read,
+    }
+}
+
 /// What stands before a field and says what it is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Anything,
     Time,
     Julian,
+    Part(Unit),
 }
 
 struct Reader<'s> {
     style: &'s TimeStyle,
     now: i64,
+    /// Whether it reads times of day alone.
+    of_day: bool,
     seen: u8,
     year: i64,
     month: i64,
@@ -94,6 +109,7 @@ impl<'s> Reader<'s> {
         Self {
             style,
             now: 0,
+            of_day: false,
             seen: 0,
             year: 0,
             month: 0,
@@ -129,7 +145,7 @@ impl<'s> Reader<'s> {
             match field.kind {
                 Kind::Date => self.date_field(text)?,
                 Kind::Time => {
-                    if self.expected == Expected::Julian {
+                    if !matches!(self.expected, Expected::Anything | Expected::Time) {
                         return Err(Bad::Form);
                     }
                     self.expected = Expected::Anything;
@@ -198,9 +214,10 @@ impl<'s> Reader<'s> {
                 self.zone = Zone::Offset(seconds);
             }
             Word::Julian => self.expected = Expected::Julian,
+            Word::Part(unit) => self.expected = Expected::Part(unit),
             Word::Clock => {
                 let is_time = |field: &Field| matches!(field.kind, Kind::Number | Kind::Time | Kind::Date);
-                if !self.has(part::DATE) || !next.is_some_and(is_time) {
+                if !(self.of_day || self.has(part::DATE)) || !next.is_some_and(is_time) {
                     return Err(Bad::Form);
                 }
                 self.expected = Expected::Time;
@@ -225,8 +242,10 @@ impl<'s> Reader<'s> {
 
     /// A date with separators, `101112-03` after a date, or a zone's name.
     fn date_field(&mut self, text: &str) -> Result<(), Bad> {
-        if self.expected == Expected::Julian {
-            return Err(Bad::Form);
+        match self.expected {
+            Expected::Julian => return self.julian_and_zone(text),
+            Expected::Part(_) => return Err(Bad::Form),
+            Expected::Anything | Expected::Time => {}
         }
         if self.expected == Expected::Anything && !self.has(part::MONTH_DAY) {
             return self.date(text);
@@ -276,6 +295,48 @@ impl<'s> Reader<'s> {
         if self.seen & !(part::DAY_OF_YEAR | part::ZONE) == part::DATE { Ok(()) } else { Err(Bad::Form) }
     }
 
+    /// `2452271-08` behind a `J`.
+    fn julian_and_zone(&mut self, text: &str) -> Result<(), Bad> {
+        let at = text.find('-').ok_or(Bad::Form)?;
+        self.number_field(&text[..at])?;
+        self.zone = Zone::Offset(offset(&text[at..])?);
+        self.note(part::TIME | part::ZONE)
+    }
+
+    /// The number behind `Y`, `M`, `D`, `H`, `MM` or `S`. An `M` behind a month and an hour is a minute.
+    fn part(&mut self, unit: Unit, text: &str) -> Result<(), Bad> {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let number: i64 = whole.parse().map_err(|_| Bad::Field)?;
+        if !fraction.is_empty() && unit != Unit::Second {
+            return Err(Bad::Form);
+        }
+        let has_hour = self.seen & part::TIME != 0;
+        match unit {
+            Unit::Year => self.year = number,
+            Unit::Month if !(self.has(part::MONTH) && has_hour) => self.month = number,
+            Unit::Day => self.day = number,
+            Unit::Hour => {
+                self.micros = of_day(number, 0, 0, 0)?;
+                return self.note(part::TIME);
+            }
+            // Of a time that has begun with its hour.
+            Unit::Month | Unit::Minute if has_hour && number < 60 => {
+                self.micros += of_day(0, number, 0, 0)?;
+                return Ok(());
+            }
+            Unit::Second if has_hour && number <= 60 => {
+                self.micros += of_day(0, 0, number, micros_of(fraction)?)?;
+                return Ok(());
+            }
+            _ => return Err(Bad::Field),
+        }
+        self.note(match unit {
+            Unit::Year => part::YEAR,
+            Unit::Month => part::MONTH,
+            _ => part::DAY,
+        })
+    }
+
     fn number_field(&mut self, text: &str) -> Result<(), Bad> {
         match std::mem::replace(&mut self.expected, Expected::Anything) {
             Expected::Julian => {
@@ -290,7 +351,10 @@ impl<'s> Reader<'s> {
                 }
                 return Ok(());
             }
+            Expected::Time if self.of_day => return self.joined_time(text),
             Expected::Time => return self.joined_digits(text),
+            Expected::Part(unit) => return self.part(unit, text),
+            Expected::Anything if self.of_day && self.seen & part::DATE == 0 => return self.joined_time(text),
             Expected::Anything => {}
         }
         let point = text.find('.');

@@ -24,6 +24,8 @@ pub enum Word {
     Zone(i32),
     /// `t`: a time follows.
     Clock,
+    /// `y`, `m`, `d`, `h`, `mm`, `s`: a number of it follows.
+    Part(Unit),
     /// `j`: a number of days follows.
     Julian,
     Infinity,
@@ -85,13 +87,19 @@ pub fn word(text: &str) -> Option<Word> {
         "yesterday" => Word::Day(-1),
         "allballs" => Word::AllBalls,
         "on" | "at" => Word::Nothing,
+        "y" => Word::Part(Unit::Year),
+        "m" => Word::Part(Unit::Month),
+        "d" => Word::Part(Unit::Day),
+        "h" => Word::Part(Unit::Hour),
+        "mm" => Word::Part(Unit::Minute),
+        "s" => Word::Part(Unit::Second),
         _ => return None,
     })
 }
 
-/// Whether a word is one, so that digits that follow it are not part of a zone's name.
+/// Whether a word is one, so that digits that follow it are not part of a zone's name, as they are in `gmt+8`.
 pub fn is_known(text: &str) -> bool {
-    word(text).is_some() || unit(text).is_some()
+    word(text).is_some_and(|word| !matches!(word, Word::Zone(_))) || unit(text).is_some()
 }
 
 /// Whether a text may say something else tomorrow.

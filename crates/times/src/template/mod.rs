@@ -13,6 +13,7 @@ use saki_base::civil::{
 use saki_catalog::SqlError;
 use saki_parameters::{SessionTime, TimeZone};
 
+use crate::conversion::rounded;
 use crate::datum::Datum;
 use crate::function::{TimeFunction, no_function};
 
@@ -125,10 +126,15 @@ fn text_type(types: &[DataType], of: DataType) -> Result<DataType> {
 pub fn timestamp(text: &str, template: &str, session: &SessionTime) -> Result<i64> {
     let said = read(text, template)?;
     let local = said.days(text)?.saturating_mul(MICROS_PER_DAY).saturating_add(said.micros(text)?);
-    Ok(match said.zone_hours {
-        Some(hours) => TimeZone::fixed((hours * 3_600 + hours.signum() * said.zone_minutes * 60) as i32).instant(local),
-        None => session.style.zone.instant(local),
-    })
+    let instant = match (said.zone_hours, said.zone_minutes) {
+        (None, None) => session.style.zone.instant(local),
+        (hours, minutes) => {
+            let (hours, minutes) = (hours.unwrap_or(0), minutes.unwrap_or(0));
+            let sign = if hours < 0 { -1 } else { 1 };
+            TimeZone::fixed((hours * 3_600 + sign * minutes * 60) as i32).instant(local)
+        }
+    };
+    rounded(instant, said.digits.unwrap_or(6))
 }
 
 /// What a text says.
@@ -158,7 +164,9 @@ struct Said {
     /// Whether the year was given with two digits at most.
     is_short: bool,
     zone_hours: Option<i64>,
-    zone_minutes: i64,
+    zone_minutes: Option<i64>,
+    /// Digits that seconds are rounded to.
+    digits: Option<i64>,
 }
 
 impl Said {
@@ -253,6 +261,10 @@ impl Said {
 
     /// Of the day.
     fn micros(&self, text: &str) -> Result<i64> {
+        let bad = || SqlError::data(format!("date/time field value out of range: \"{text}\"")).code("22008");
+        if self.micros >= MICROS_PER_SECOND || self.second_of_day.is_some_and(|second| second >= 86_400) {
+            return Err(bad().into());
+        }
         if let Some(second) = self.second_of_day {
             return Ok(second * MICROS_PER_SECOND + self.micros);
         }
@@ -272,22 +284,31 @@ impl Said {
             }
         }
         if !(0..24).contains(&hour) || self.minute > 59 || self.second > 59 {
-            let message = format!("date/time field value out of range: \"{text}\"");
-            return Err(SqlError::data(message).code("22008").into());
+            return Err(bad().into());
         }
         Ok((hour * 3_600 + self.minute * 60 + self.second) * MICROS_PER_SECOND + self.micros)
     }
 
-    fn set(&mut self, pattern: &str, value: i64, digits: usize) {
+    /// # Errors
+    /// 22007 for a field that has been said otherwise before.
+    fn set(&mut self, pattern: &str, value: i64, digits: usize) -> Result<()> {
         let fraction = |width: u32| value * 10_i64.pow(6_u32.saturating_sub(width));
+        let once = |field: &mut Option<i64>, value: i64| match field.replace(value) {
+            Some(before) if before != value => Err(conflict(pattern)),
+            _ => Ok(()),
+        };
         match pattern {
             "HH24" => self.hour = value,
             "HH12" | "HH" => (self.hour, self.is_half) = (value, true),
             "MI" => self.minute = value,
             "SS" => self.second = value,
-            "SSSS" | "SSSSS" => self.second_of_day = Some(value),
-            "MS" | "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => self.micros += fraction(digits as u32),
-            "YYYY" | "Y,YYY" | "IYYY" => self.year = Some(value),
+            "SSSS" | "SSSSS" => once(&mut self.second_of_day, value)?,
+            "MS" | "US" => self.micros += fraction(digits as u32),
+            "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+                self.micros += fraction(digits as u32);
+                self.digits = pattern[2..].parse().ok();
+            }
+            "YYYY" | "Y,YYY" | "IYYY" => once(&mut self.year, value)?,
             // Of the century that is near 2020.
             "YYY" | "IYY" if value < 100 => self.year = Some(value + if value < 70 { 2_000 } else { 1_900 }),
             "YYY" | "IYY" => self.year = Some(value + if value < 520 { 2_000 } else { 1_000 }),
@@ -303,16 +324,33 @@ impl Said {
             "ID" => self.iso_weekday = Some(if (1..7).contains(&value) { value } else { 7 }),
             // They say nothing that the rest does not.
             "D" | "Q" => {}
-            "MM" => self.month = Some(value),
-            "DD" => self.day = Some(value),
-            "DDD" | "IDDD" => self.day_of_year = Some(value),
-            "J" => self.julian = Some(value),
+            "MM" => once(&mut self.month, value)?,
+            "DD" => once(&mut self.day, value)?,
+            "DDD" | "IDDD" => once(&mut self.day_of_year, value)?,
+            "J" => once(&mut self.julian, value)?,
             "TZH" => self.zone_hours = Some(value),
-            _ => self.zone_minutes = value,
+            _ => self.zone_minutes = Some(value),
+        }
+        Ok(())
+    }
+
+    /// A name at the beginning of a text: how many bytes it takes.
+    ///
+    /// # Errors
+    /// 22007 for what is none, and for one that contradicts what was said before.
+    fn name(&mut self, pattern: &str, rest: &str) -> Result<usize> {
+        let month = self.month;
+        let used = self.known_name(pattern, rest).ok_or_else(|| {
+            let word: String = rest.chars().take(pattern.len()).collect();
+            SqlError::data(format!("invalid value \"{word}\" for \"{pattern}\"")).code("22007")
+        })?;
+        match month {
+            Some(_) if month != self.month => Err(conflict(pattern)),
+            _ => Ok(used),
         }
     }
 
-    fn name(&mut self, pattern: &str, rest: &str) -> Option<usize> {
+    fn known_name(&mut self, pattern: &str, rest: &str) -> Option<usize> {
         let lower = rest.to_ascii_lowercase();
         let of = |names: &[&str], cut: bool| {
             let length = |name: &str| if cut { 3 } else { name.len() };
@@ -352,6 +390,13 @@ impl Said {
     }
 }
 
+fn conflict(pattern: &str) -> DataFusionError {
+    SqlError::data(format!("conflicting values for \"{pattern}\" field in formatting string"))
+        .code("22007")
+        .detail("This value contradicts a previous setting for the same field type.")
+        .into()
+}
+
 fn no_year() -> DataFusionError {
     SqlError::data("cannot calculate day of year without year information").code("22007").into()
 }
@@ -366,51 +411,71 @@ fn is_separator(letter: char) -> bool {
     letter.is_ascii_punctuation() || letter.is_whitespace()
 }
 
-/// Reads a text by a template. Blanks and separators match each other, and blanks before fields count for nothing.
+/// Reads a text by a template. Blanks and separators match each other, and blanks around fields count for nothing.
 fn read(text: &str, template: &str) -> Result<Said> {
     let mut said = Said::default();
-    let (mut rest, mut template) = (text, template);
+    let (mut rest, mut template) = (text.trim_start(), template);
     // With FX each character of the template stands for one of the text.
-    let mut is_exact = false;
+    let (mut is_exact, mut is_free) = (false, false);
     // How many characters more have been passed over than the template has.
     let mut ahead = 0_i64;
+    if strip(template, "FX").is_some() {
+        rest = text;
+    }
     while let Some(first) = template.chars().next() {
-        if let Some(after) = strip(template, "FM").or_else(|| strip(template, "FX")) {
-            is_exact |= strip(template, "FX").is_some();
-            template = after;
+        if let Some(after) = strip(template, "FX") {
+            (is_exact, template) = (true, after);
             continue;
         }
-        if !is_exact && rest.len() == text.len() {
-            rest = rest.trim_start();
+        if let Some(after) = strip(template, "FM") {
+            (is_free, template) = (true, after);
+            continue;
         }
         if let Some((pattern, width)) = PATTERNS.iter().find(|(pattern, _)| strip(template, pattern).is_some()) {
             template = &template[pattern.len()..];
-            template = strip(template, "TH").unwrap_or(template);
+            let ordinal = strip(template, "TH");
+            template = ordinal.unwrap_or(template);
             if !is_exact || *width > 0 {
-                rest = rest.trim_start();
+                pass_blanks(&mut rest, &mut ahead);
             }
             if rest.is_empty() {
                 break;
             }
-            let used = field(&mut said, pattern, *width, rest, template)?;
+            // The sign of a zone may have been taken for a separator.
+            let passed = text.len() - rest.len();
+            if *pattern == "TZH" && ahead > 0 && text[..passed].ends_with('-') {
+                rest = &text[passed - 1..];
+            }
+            let free = std::mem::take(&mut is_free) || ordinal.is_some();
+            let used = field(&mut said, pattern, *width, rest, if free { "" } else { template })?;
             rest = &rest[used..];
-            ahead = 0;
+            if ordinal.is_some() {
+                // `st`, `nd`, `rd` or `th`.
+                rest = rest.char_indices().nth(2).map_or("", |(at, _)| &rest[at..]);
+            }
+            if !is_exact {
+                ahead = 0;
+                pass_blanks(&mut rest, &mut ahead);
+            }
             continue;
         }
-        template = &template[first.len_utf8()..];
         if first == '"' {
             // It stands for as many characters, whichever they are.
-            let (quoted, after) = template.split_once('"').unwrap_or((template, ""));
-            template = after;
-            for _ in quoted.chars() {
-                pass(&mut rest, &mut ahead);
-            }
-        } else if is_exact {
+            let letters;
+            (letters, template) = quoted(&template[1..]);
+            (0..letters).for_each(|_| pass(&mut rest, &mut ahead));
+            continue;
+        }
+        // A quotation mark that begins nothing.
+        template = template.strip_prefix('\\').filter(|after| after.starts_with('"')).unwrap_or(template);
+        template = template.get(first.len_utf8()..).unwrap_or_default();
+        if is_exact {
             pass(&mut rest, &mut 0);
         } else if is_separator(first) {
-            match rest.chars().next().filter(|next| is_separator(*next)) {
-                Some(next) => rest = &rest[next.len_utf8()..],
-                None => ahead -= 1,
+            ahead -= 1;
+            if let Some(next) = rest.chars().next().filter(|next| is_separator(*next)) {
+                rest = &rest[next.len_utf8()..];
+                ahead += 1;
             }
         } else {
             pass(&mut rest, &mut ahead);
@@ -419,21 +484,51 @@ fn read(text: &str, template: &str) -> Result<Said> {
     Ok(said)
 }
 
+/// How many characters a template has up to the quotation mark that ends them, and what follows it. A backslash stands
+/// before one that does not.
+fn quoted(template: &str) -> (usize, &str) {
+    let (mut letters, mut escaped) = (0, false);
+    for (at, letter) in template.char_indices() {
+        match letter {
+            '\\' if !escaped => escaped = true,
+            '"' if !escaped => return (letters, &template[at + 1..]),
+            _ => (letters, escaped) = (letters + 1, false),
+        }
+    }
+    (letters, "")
+}
+
 /// A field at the beginning of a text: how many bytes it takes.
 fn field(said: &mut Said, pattern: &str, width: usize, rest: &str, template: &str) -> Result<usize> {
     said.counts_by(pattern)?;
-    if matches!(pattern, "TZ" | "OF") {
-        let message = format!("formatting field \"{pattern}\" is only supported in to_char");
-        return Err(SqlError::unsupported(message).into());
+    match pattern {
+        "TZ" | "OF" => {
+            let message = format!("formatting field \"{pattern}\" is only supported in to_char");
+            Err(SqlError::unsupported(message).into())
+        }
+        "Y,YYY" if rest.contains(',') => thousands(said, rest),
+        _ if width > 0 => number(said, pattern, width, rest, template),
+        _ => said.name(pattern, rest),
     }
-    if width > 0 {
-        return number(said, pattern, width, rest, template);
-    }
-    let used = said.name(pattern, rest).ok_or_else(|| {
-        let word: String = rest.chars().take(pattern.len()).collect();
-        SqlError::data(format!("invalid value \"{word}\" for \"{pattern}\"")).code("22007")
-    });
-    Ok(used?)
+}
+
+/// A year with a comma behind its thousands.
+fn thousands(said: &mut Said, rest: &str) -> Result<usize> {
+    let length = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let invalid = || SqlError::data("invalid input string for \"Y,YYY\"").code("22007");
+    let first = length(rest);
+    let after = rest[first..].strip_prefix(',').ok_or_else(invalid)?;
+    let second = length(after).min(3);
+    let number = |digits: &str| digits.parse::<i64>().map_err(|_| invalid());
+    let (thousands, ones) = (number(&rest[..first])?, number(&after[..second])?);
+    said.set("Y,YYY", thousands.saturating_mul(1_000).saturating_add(ones), second)?;
+    Ok(first + 1 + second)
+}
+
+fn pass_blanks(rest: &mut &str, ahead: &mut i64) {
+    let trimmed = rest.trim_start();
+    *ahead += rest.chars().count() as i64 - trimmed.chars().count() as i64;
+    *rest = trimmed;
 }
 
 /// Passes over a character, unless one too many has been.
@@ -445,29 +540,48 @@ fn pass(rest: &mut &str, ahead: &mut i64) {
     }
 }
 
-/// A number at the beginning of a text: of so many digits, or of all if no digits follow it.
+/// A number at the beginning of a text: of so many digits if a number follows it in the template, else of all.
 fn number(said: &mut Said, pattern: &str, width: usize, rest: &str, template: &str) -> Result<usize> {
     let is_signed = rest.starts_with(['+', '-']);
     let digits = rest[usize::from(is_signed)..].bytes().take_while(u8::is_ascii_digit).count();
-    let follows = PATTERNS.iter().any(|(pattern, width)| *width > 0 && strip(template, pattern).is_some());
-    let is_fraction = matches!(pattern, "MS" | "US") || pattern.starts_with("FF");
-    let taken = if follows || is_fraction { digits.min(width) } else { digits };
-    let end = usize::from(is_signed) + taken;
+    let follows = template.starts_with(|next: char| next.is_ascii_digit())
+        || PATTERNS.iter().any(|(pattern, width)| *width > 0 && strip(template, pattern).is_some());
     let invalid = || {
         let word: String = rest.chars().take(width).collect();
-        SqlError::data(format!("invalid value \"{word}\" for \"{pattern}\""))
-            .code("22007")
-            .detail("Value must be an integer.")
+        SqlError::data(format!("invalid value \"{word}\" for \"{pattern}\"")).code("22007")
     };
-    if taken == 0 {
-        return Err(invalid().into());
+    let loose = || "If your source string is not fixed-width, try using the \"FM\" modifier.";
+    if follows {
+        let remain = rest.chars().count();
+        if remain < width {
+            let message = format!("source string too short for \"{pattern}\" formatting field");
+            return Err(SqlError::data(message)
+                .code("22007")
+                .detail(format!("Field requires {width} characters, but only {remain} remain."))
+                .hint(loose())
+                .into());
+        }
+        let parsed = usize::from(is_signed) + digits;
+        if digits > 0 && parsed < width {
+            return Err(invalid()
+                .detail(format!("Field requires {width} characters, but only {parsed} could be parsed."))
+                .hint(loose())
+                .into());
+        }
     }
+    let is_fraction = matches!(pattern, "MS" | "US");
+    let taken = if follows { digits.min(width - usize::from(is_signed)) } else { digits };
+    let taken = if is_fraction { taken.min(width) } else { taken };
+    if taken == 0 {
+        return Err(invalid().detail("Value must be an integer.").into());
+    }
+    let end = usize::from(is_signed) + taken;
     let too_large = || {
         SqlError::data(format!("value for \"{pattern}\" in source string is out of range"))
             .code("22008")
             .detail("Value must be in the range -2147483648 to 2147483647.")
     };
     let value: i32 = rest[..end].parse().map_err(|_| too_large())?;
-    said.set(pattern, value.into(), taken);
+    said.set(pattern, value.into(), taken)?;
     Ok(end)
 }

@@ -113,11 +113,6 @@ impl Moment {
         })
     }
 
-    /// As people count it: there is no year 0.
-    fn counted_year(&self) -> i64 {
-        if self.year > 0 { self.year } else { 1 - self.year }
-    }
-
     /// Seconds east of Greenwich.
     fn offset(&self) -> i32 {
         self.offset.as_ref().map_or(0, |offset| offset.seconds)
@@ -132,7 +127,8 @@ impl Moment {
         let hour = self.second_of_day / 3600;
         let half = if hour % 12 == 0 { 12 } else { hour % 12 };
         let (iso_year, iso_week) = self.iso_week();
-        let (year, offset) = (self.counted_year(), self.offset());
+        let iso_year = counted(iso_year);
+        let (year, offset) = (counted(self.year), self.offset());
         Ok(match pattern {
             "HH24" => number(hour, 2),
             "HH12" | "HH" => number(half, 2),
@@ -164,6 +160,7 @@ impl Moment {
             "WW" => number((self.day_of_year() - 1) / 7 + 1, 2),
             "W" => ((self.day - 1) / 7 + 1).to_string(),
             "Q" => ((self.month - 1) / 3 + 1).to_string(),
+            "CC" if self.year <= 0 => number(self.year / 100 - 1, 2),
             "CC" => number((self.year + 99) / 100, 2),
             // Days since the beginning of the Julian period, 4714 BC.
             "J" => (self.days + JULIAN_EPOCH).to_string(),
@@ -223,6 +220,11 @@ impl Moment {
     }
 }
 
+/// A year as people count it: there is none that is 0.
+fn counted(year: i64) -> i64 {
+    if year > 0 { year } else { 1 - year }
+}
+
 fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
@@ -262,5 +264,8 @@ mod tests {
         ] {
             assert_eq!(text(micros, template), expected, "{template}");
         }
+        // A day of 97 BC.
+        let before = saki_base::civil::days_from_civil(-96, 2, 16) * MICROS_PER_DAY;
+        assert_eq!(text(before, "FMYYYY FMCC FMIYYY FMIY AD"), "97 -1 97 97 BC");
     }
 }
