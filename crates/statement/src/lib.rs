@@ -46,7 +46,8 @@ pub use self::text::conflict::conflict_keys;
 pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::{kept_weight, weight};
-use self::text::{arguments, chains, conflict, continued, deferrable, depth, identity, isnull, key_locks};
+use self::text::queries::{isnull, key_locks, tables};
+use self::text::{arguments, chains, conflict, continued, deferrable, depth, identity};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,
     SetConstraints, is_move, without_passwords,
@@ -167,6 +168,9 @@ fn retold(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     if has(&tokens, "isnull") {
         tokens = isnull::written_out(tokens);
+    }
+    if has(&tokens, "table") {
+        tokens = tables::as_queries(tokens);
     }
     if has(&tokens, "trim") || has(&tokens, "substring") {
         tokens = arguments::spelled(tokens);

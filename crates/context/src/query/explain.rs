@@ -7,7 +7,8 @@ use futures::StreamExt;
 
 use crate::context::StatementContext;
 use crate::planner::Planned;
-use crate::statement::{StatementResult, text_rows};
+use super::explanation::Explanation;
+use crate::statement::StatementResult;
 use saki_catalog::{Result, SqlError};
 use saki_plan::{Traffic, seconds};
 
@@ -21,8 +22,8 @@ pub async fn explain(
     let ast::Statement::Explain { analyze, statement, format, options, .. } = parsed else {
         return Err(SqlError::unsupported("DESCRIBE is not supported").hint("SHOW COLUMNS FROM t"));
     };
-    if format.is_some() || options.is_some() {
-        return Err(SqlError::unsupported("EXPLAIN options are not supported").hint("EXPLAIN or EXPLAIN ANALYZE"));
+    if options.is_some() {
+        return Err(SqlError::internal("options of EXPLAIN are read where it is"));
     }
     if !matches!(*statement, ast::Statement::Query(_)) {
         return Err(SqlError::unsupported("EXPLAIN takes a query"));
@@ -31,7 +32,8 @@ pub async fn explain(
     let forecast = plan.forecast();
     let expected = forecast.text();
     if !analyze {
-        return text_rows("plan", plan.text(false).lines().chain(expected.as_deref()).chain(compiled.as_deref()));
+        let notes = expected.into_iter().chain(compiled).collect();
+        return Explanation { plan: plan.text(false), notes }.answer(format.as_ref());
     }
     let before = Traffic::of(cx.db);
     let began = Instant::now();
@@ -42,8 +44,8 @@ pub async fn explain(
     }
     let summary = format!("{rows} rows in {}", seconds(began.elapsed().as_secs_f64()));
     let measured = forecast.measured(&before, &Traffic::of(cx.db));
-    let tier = expected.iter().chain(&measured).map(String::as_str);
-    text_rows("plan", plan.text(true).lines().chain(tier).chain([summary.as_str()]))
+    let notes = expected.into_iter().chain(measured).chain([summary]).collect();
+    Explanation { plan: plan.text(true), notes }.answer(format.as_ref())
 }
 
 /// The plan of a query, as text.

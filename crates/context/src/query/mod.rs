@@ -1,6 +1,7 @@
 //! Queries, and statements that show what a query would do.
 
 mod explain;
+pub mod explanation;
 
 use std::sync::Arc;
 

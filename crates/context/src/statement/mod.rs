@@ -13,5 +13,5 @@ pub use resolve::{
     resolve_types, spell_types,
 };
 pub use result::StatementResult;
-pub use result::{rows, text_rows};
+pub use result::rows;
 pub use text_cache::TextCache;

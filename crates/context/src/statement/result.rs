@@ -50,11 +50,6 @@ impl StatementResult {
     }
 }
 
-/// A result of one column of text.
-pub fn text_rows<'l>(name: &str, lines: impl Iterator<Item = &'l str>) -> Result<StatementResult> {
-    rows(&[(name, lines.map(str::to_owned).collect())])
-}
-
 /// A result made of text: names of columns, and their values.
 pub fn rows(columns: &[(&str, Vec<String>)]) -> Result<StatementResult> {
     let fields: Vec<Field> = columns.iter().map(|(name, _)| Field::new(*name, DataType::Utf8, false)).collect();

@@ -24,6 +24,27 @@ impl Transactions {
         set
     }
 
+    /// What the next transaction of AND CHAIN has of this one.
+    ///
+    /// # Errors
+    /// 25P01 outside of a block.
+    fn modes(&mut self, what: &str) -> Result<(Level, Access)> {
+        self.block(what)?;
+        let open = self.open.as_ref().ok_or_else(not_open)?;
+        Ok((open.level, open.access))
+    }
+
+    /// Opens a transaction that is as the one before.
+    fn begin_as(&mut self, (level, access): (Level, Access)) -> Result<()> {
+        self.parameters.clock().begin_statement(false);
+        self.begin(&[])?;
+        if let Some(open) = self.open.as_mut() {
+            (open.level, open.access) = (level, access);
+        }
+        self.show_modes();
+        Ok(())
+    }
+
     /// What SET TRANSACTION says.
     fn set_modes(&mut self, modes: &[TransactionMode]) -> Result<()> {
         let Some(open) = self.open.as_mut() else { return Ok(()) };
@@ -176,17 +197,20 @@ impl SessionTransactions {
         use ast::Statement as Sql;
         let mut transactions = self.lock().await;
         transactions.settle()?;
+        let chained = match statement {
+            Sql::Commit { chain: true, .. } => Some(transactions.modes("COMMIT AND CHAIN")?),
+            Sql::Rollback { chain: true, .. } => Some(transactions.modes("ROLLBACK AND CHAIN")?),
+            _ => None,
+        };
         let tag = match statement {
             Sql::StartTransaction { modes, .. } => {
                 transactions.begin(modes)?;
                 "BEGIN"
             }
-            Sql::Commit { chain: true, .. } | Sql::Rollback { chain: true, .. } => {
-                return Err(SqlError::unsupported("AND CHAIN is not supported").hint("BEGIN again"));
-            }
             Sql::Commit { .. } if transactions.status() != TransactionStatus::Failed => {
                 let committed = self.commit(transactions).await;
                 self.tell(committed).await?;
+                transactions = self.lock().await;
                 "COMMIT"
             }
             Sql::Rollback { savepoint: Some(name), .. } => {
@@ -218,6 +242,9 @@ impl SessionTransactions {
                 return Ok(None);
             }
         };
+        if let Some(modes) = chained {
+            transactions.begin_as(modes)?;
+        }
         Ok(Some(StatementResult::done(tag, 0)))
     }
 }

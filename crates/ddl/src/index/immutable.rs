@@ -11,9 +11,9 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
 };
 use saki_catalog::{Result, SqlError, enumeration};
+use saki_postgres::dialect::{called_rows, refuse_sets};
 use saki_postgres::statement::walk::walk_expressions;
 use saki_postgres::statement::{has_subquery, name_of};
-use saki_system::types::{ProcedureRow, procedures_named};
 
 /// Where in an index an expression stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,22 +43,7 @@ pub fn check_form(expression: &Expr, place: Place) -> Result<()> {
     if has_subquery(expression) {
         return Err(SqlError::unsupported(format!("cannot use subquery in {one}")));
     }
-    let checked = walk_expressions(expression, |node| {
-        let Expr::Function(function) = node else { return ControlFlow::Continue(()) };
-        let rows = rows_of(function);
-        let is = |kind: &str| !rows.is_empty() && rows.iter().all(|row| row.kind == kind);
-        let refused = if function.over.is_some() || is("w") {
-            SqlError::invalid(format!("window functions are not allowed in {one}s")).code("42P20")
-        } else if is("a") {
-            SqlError::invalid(format!("aggregate functions are not allowed in {one}s")).code("42803")
-        } else if !rows.is_empty() && rows.iter().all(|row| row.returns_set) {
-            SqlError::unsupported(format!("set-returning functions are not allowed in {one}s"))
-        } else {
-            return ControlFlow::Continue(());
-        };
-        ControlFlow::Break(refused)
-    });
-    outcome(checked)
+    refuse_sets(expression, &format!("{one}s"))
 }
 
 /// Refuses what may say another thing at another time or to another session. `type_of` gives the type of a part.
@@ -133,7 +118,7 @@ fn agree(operands: &[&Expr], is_compared: bool, type_of: &dyn Fn(&Expr) -> Optio
 
 fn is_immutable_call(function: &Function, type_of: &dyn Fn(&Expr) -> Option<Arrow>) -> bool {
     let arguments = arguments(function);
-    let rows = rows_of(function);
+    let rows = called_rows(function);
     if rows.is_empty() {
         let is_known = function.name.0.last().and_then(|part| part.as_ident()).map(name_of);
         return is_known.is_some_and(|name| OF_GRAMMAR.contains(&name.as_str())) && agree(&arguments, true, type_of);
@@ -143,19 +128,6 @@ fn is_immutable_call(function: &Function, type_of: &dyn Fn(&Expr) -> Option<Arro
     let is_zoned = || arguments.iter().any(|part| type_of(part).is_some_and(|found| has_zone(&found)));
     // Functions over times have forms with a zone, and others without.
     is_always || (is_ever && !is_zoned())
-}
-
-/// What PostgreSQL has of a function, with as many arguments if it has such.
-fn rows_of(function: &Function) -> Vec<&'static ProcedureRow> {
-    let Some(name) = function.name.0.last().and_then(|part| part.as_ident()).map(name_of) else { return Vec::new() };
-    let count = arguments(function).len();
-    let takes = |row: &&&ProcedureRow| {
-        let most = row.arguments.len();
-        row.variadic != 0 || (most.saturating_sub(row.defaults)..=most).contains(&count)
-    };
-    let all = procedures_named(&name);
-    let fitting: Vec<_> = all.iter().filter(takes).copied().collect();
-    if fitting.is_empty() { all.to_vec() } else { fitting }
 }
 
 fn arguments(function: &Function) -> Vec<&Expr> {

@@ -13,7 +13,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::sql::sqlparser::ast;
 
-use super::foreign::refuse_foreign;
+use super::calls::refuse_foreign;
 use super::query::joins::Relations;
 use super::resolution::resolved;
 use crate::statement::parse_query;

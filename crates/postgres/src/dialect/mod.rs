@@ -9,13 +9,12 @@
 //!
 //! Everything here happens once per planned statement; what a row costs is in `functions`.
 
+mod calls;
 mod casts;
 mod condition;
 mod folds;
-mod foreign;
 mod literals;
 mod meaning;
-mod once;
 mod operators;
 mod query;
 mod resolution;
@@ -23,6 +22,7 @@ mod spellings;
 #[cfg(test)]
 mod tests;
 mod types;
+mod with;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -37,8 +37,8 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitorMut};
 
 pub use self::condition::{check_default, condition, default, expression, lasting, simplified};
-pub use self::foreign::refuse_foreign;
-pub use self::once::mark;
+pub use self::calls::{called_rows, refuse_foreign, refuse_sets};
+pub use self::with::mark;
 pub use self::operators::Operators;
 use self::query::groups::{gathered, having, objects, twins};
 pub use self::query::rows::row as row_values;
@@ -115,7 +115,9 @@ pub async fn plan(state: &SessionState, mut statement: Statement) -> Result<Logi
     if let Statement::Statement(statement) = &mut statement {
         size::refuse_doubled(statement)?;
         refuse_foreign(statement.as_ref())?;
-        once::mark_repeated(statement)?;
+        calls::refuse_misplaced(statement.as_ref())?;
+        with::mark_repeated(statement)?;
+        pass(statement, &mut with::Recursions)?;
         rewrite::rewrite(statement)?;
     }
     let relations = match joins::are_in(&statement) {
@@ -154,6 +156,7 @@ fn rewrite(statement: &mut ast::Statement, relations: joins::Relations, session:
     pass(statement, &mut windows::Windows)?;
     pass(statement, &mut having::Having)?;
     pass(statement, &mut quantified::Quantified)?;
+    pass(statement, &mut casts::Calls)?;
     pass(statement, &mut times::Times { style: &session.style })?;
     pass(statement, &mut spellings::Spellings)?;
     pass(statement, &mut twins::Twins)?;

@@ -41,6 +41,7 @@ use crate::fast::FastPlan;
 use saki_catalog::{Result, SqlError};
 use saki_context::StatementContext;
 use saki_context::planner::{Described, logical_plan};
+use saki_context::query::explanation;
 use saki_context::statement::{Parsed, shown_name};
 use saki_postgres::dialect;
 use saki_postgres::statement::{ChangingWith, changes_of};
@@ -250,7 +251,7 @@ async fn schema_of(cx: &StatementContext<'_>, parsed: &Parsed, parameters: &[Dat
     let parsed = main.as_ref().unwrap_or(parsed);
     let Parsed(Statement::Statement(statement), _) = parsed else { return Ok(None) };
     let query = match statement.as_ref() {
-        ast::Statement::Explain { .. } => return Ok(Some(text_columns(&["plan"]))),
+        ast::Statement::Explain { format, .. } => return Ok(Some(explanation::schema(format.as_ref()))),
         ast::Statement::ShowVariable { variable } => {
             return Ok(Some(match &*shown_name(variable) {
                 "all" | "saki" => text_columns(&["name", "setting", "description"]),

@@ -23,7 +23,7 @@ impl Session {
         self.parameters.clock().begin_statement(self.transactions.outlives_statement());
         match &parsed.0 {
             Statement::Statement(statement) => {
-                if matches!(**statement, ast::Statement::Commit { chain: false, .. }) {
+                if matches!(**statement, ast::Statement::Commit { .. }) {
                     self.before_end().await?;
                 }
                 if let Some(done) = self.transactions.control(statement).await? {
@@ -109,9 +109,9 @@ impl Session {
                 None => query::run(cx, Sql::Query(query)).await,
             },
             Sql::ShowTables { .. } | Sql::ShowColumns { .. } => query::run(cx, parsed).await,
-            Sql::Explain { ref statement, analyze, .. } => {
+            Sql::Explain { ref statement, analyze, ref format, .. } => {
                 let compiled = self.compiled_text(statement);
-                match dml::explain_change(cx, statement, analyze, compiled.as_deref()).await? {
+                match dml::explain_change(cx, statement, analyze, format.as_ref(), compiled.as_deref()).await? {
                     Some(explained) => Ok(explained),
                     None => query::explain(cx, parsed, compiled).await,
                 }

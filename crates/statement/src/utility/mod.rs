@@ -14,6 +14,8 @@
 //! | `DROP INDEX CONCURRENTLY name` | `DROP INDEX name PURGE` |
 //! | `SET CONSTRAINTS c, d DEFERRED` | a call of a procedure ([`SetConstraints`]) |
 //! | `ALTER TABLE t ALTER CONSTRAINT c …` | `ALTER TABLE t ADD CONSTRAINT c FOREIGN KEY () …` ([`constraints`]) |
+//! | `ABORT`, `RESET TIME ZONE` | `ROLLBACK`, `RESET timezone` |
+//! | `EXPLAIN (options) statement` | `EXPLAIN [ANALYZE] [FORMAT …] statement` ([`explain`]) |
 //! | `LOCK TABLE t IN mode MODE` | a call of a procedure ([`LockTable`]) |
 //! | `CREATE ROLE`, `GRANT`, `SET ROLE` and what else is about roles | the same ([`AccessStatement`]) |
 
@@ -21,6 +23,7 @@ mod access;
 mod comment;
 mod constraints;
 mod cursor;
+mod explain;
 mod lock_table;
 
 use datafusion::sql::sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
@@ -71,12 +74,30 @@ pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
         ("vacuum", _) => vacuum(parser)?,
         ("reindex", _) => reindex(parser)?,
         ("drop", Keyword::INDEX) if keyword(2) == Keyword::CONCURRENTLY => drop_index(parser)?,
+        ("abort", _) => abort(parser)?,
+        ("explain", _) => match explain::parse(parser)? {
+            Some(statement) => statement,
+            None => return Ok(None),
+        },
+        ("reset", Keyword::TIME) => {
+            parser.advance_token();
+            parser.expect_keywords(&[Keyword::TIME, Keyword::ZONE])?;
+            let name = ObjectName::from(vec![Ident::new("timezone")]);
+            Statement::Reset(ast::ResetStatement { reset: ast::Reset::ConfigurationParameter(name) })
+        }
         ("lock", _) => lock_table::parse(parser)?,
         ("comment", _) => comment::parse(parser)?,
         ("fetch", _) => cursor::parse(parser, false)?,
         ("move", _) => cursor::parse(parser, true)?,
         _ => return Ok(None),
     }))
+}
+
+/// ROLLBACK in PostgreSQL's older word.
+fn abort(parser: &mut Parser<'_>) -> Parsed<Statement> {
+    parser.advance_token();
+    let _ = parser.parse_one_of_keywords(&[Keyword::WORK, Keyword::TRANSACTION]);
+    Ok(Statement::Rollback { chain: parser.parse_commit_rollback_chain()?, savepoint: None })
 }
 
 /// CREATE TABLE with names of columns only; any other is left to the parser.

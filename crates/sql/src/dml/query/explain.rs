@@ -6,7 +6,8 @@ use datafusion::sql::sqlparser::ast::{self, FromTable, SelectItem, SetExpr, Upda
 
 use super::find::{Target, merged, select};
 use saki_catalog::{Result, SqlError};
-use saki_context::statement::{StatementResult, text_rows};
+use saki_context::query::explanation::Explanation;
+use saki_context::statement::StatementResult;
 use saki_context::{StatementContext, query};
 use saki_postgres::statement::{object_name, when_clauses};
 
@@ -19,6 +20,7 @@ pub async fn explain_change(
     cx: &StatementContext<'_>,
     statement: &ast::Statement,
     analyze: bool,
+    format: Option<&ast::AnalyzeFormatKind>,
     compiled: Option<&str>,
 ) -> Result<Option<StatementResult>> {
     let Some((heading, rows)) = rows_of(statement)? else { return Ok(None) };
@@ -31,9 +33,9 @@ pub async fn explain_change(
         Some(rows) => query::explained(cx, &ast::Statement::Query(Box::new(rows))).await?,
         None => String::new(),
     };
-    let indented = plan.lines().map(|line| format!("  {line}")).collect::<Vec<_>>();
-    let lines = [heading.as_str()].into_iter().chain(indented.iter().map(String::as_str)).chain(compiled);
-    text_rows("plan", lines).map(Some)
+    let plan = plan.lines().fold(heading, |plan, line| format!("{plan}\n  {line}"));
+    let notes = compiled.map(str::to_owned).into_iter().collect();
+    Explanation { plan, notes }.answer(format).map(Some)
 }
 
 /// What a statement does to which table, and the query of the rows that it does it to; none of rows that are listed.

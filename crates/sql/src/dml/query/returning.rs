@@ -18,7 +18,7 @@ use saki_context::StatementContext;
 use saki_context::planner::logical_plan;
 use saki_context::transaction::ChangeEnv;
 use saki_plan::StandIns;
-use saki_postgres::dialect::called;
+use saki_postgres::dialect::{called, refuse_sets};
 use saki_postgres::statement::name_of;
 use saki_postgres::statement::walk::{walk_expressions, walk_expressions_mut};
 
@@ -87,6 +87,9 @@ impl Returning {
         let names: Vec<String> = beside.iter().flat_map(names).collect();
         let mut returning = Self { items: Vec::with_capacity(items.len()), others: Vec::new() };
         for item in items {
+            if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+                refuse_sets(expr, "RETURNING")?;
+            }
             let item = match item {
                 SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..) if !names.is_empty() => {
                     return Err(SqlError::unsupported(format!(

@@ -19,7 +19,8 @@ use crate::statement::{call, name_of, take};
 use saki_catalog::SqlError;
 use saki_statement::walk::{walk_expressions, walk_expressions_mut, walk_mut};
 
-const APART: &str = "apart";
+/// The function that gives back its first argument.
+pub const APART: &str = "apart";
 const AGGREGATES: [&str; 14] = [
     "array_agg",
     "avg",

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::sql::sqlparser::ast::{
-    CteAsMaterialized, Expr, ObjectName, Query, SetExpr, Statement, TableFactor, Visitor, VisitorMut,
+    CteAsMaterialized, Expr, ObjectName, Query, SetExpr, Statement, TableFactor, Visit, Visitor, VisitorMut,
 };
 
 use crate::statement::{name_of, parse_query, quoted};
@@ -46,13 +46,13 @@ impl VisitorMut for Once {
         let mut marked = Vec::new();
         for (at, table) in query.with.iter().flat_map(|with| &with.cte_tables).enumerate() {
             let is_apart = matches!(table.materialized, Some(CteAsMaterialized::NotMaterialized));
-            let is_volatile = calls_volatile(&table.query) || names(&table.query, |name| volatile.contains(name)) > 0;
+            let is_volatile = calls_volatile(&table.query) || names(table.query.as_ref(), |name| volatile.contains(name)) > 0;
             let is_once = is_volatile || matches!(table.materialized, Some(CteAsMaterialized::Materialized));
             if is_apart || !is_once {
                 continue;
             }
             let name = name_of(&table.alias.name);
-            let is_recursive = names(&table.query, |other| other == name) > 0;
+            let is_recursive = names(table.query.as_ref(), |other| other == name) > 0;
             if !is_recursive && names(query, |other| other == name) > 1 {
                 marked.push(at);
             } else if is_recursive && is_volatile && names(query, |other| other == name) > 2 {
@@ -102,7 +102,7 @@ fn calls_volatile(query: &Query) -> bool {
 }
 
 /// How often a query names such relations.
-fn names(query: &Query, is_meant: impl Fn(&str) -> bool) -> usize {
+pub fn names(query: &(impl Visit + ?Sized), is_meant: impl Fn(&str) -> bool) -> usize {
     let mut counted = Counted { is_meant, count: 0 };
     let _ = walk(query, &mut counted);
     counted.count

@@ -1,11 +1,14 @@
 //! Casts to types that the planner knows less of: text of a length, and numbers without one.
 
+mod calls;
+
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     self, CharacterLength, DataType, ExactNumberInfo, Expr, TypedString, Value, VisitorMut,
 };
 
+pub use self::calls::Calls;
 use super::literals::written_out;
 use crate::rewrite::is_type;
 use crate::statement::{call, take};
