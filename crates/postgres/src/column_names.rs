@@ -10,8 +10,8 @@ use arrow_schema::{Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, DataType, Expr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    TimezoneInfo, TrimWhereField, VisitorMut,
+    AccessExpr, DataType, Expr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
+    TableWithJoins, TimezoneInfo, TrimWhereField, VisitorMut,
 };
 use futures::StreamExt;
 
@@ -134,9 +134,37 @@ fn name_sides(body: &mut SetExpr) {
 fn name_items(select: &mut Select) {
     let is_one_table = matches!(&select.from[..], [from] if from.joins.is_empty());
     let wildcards = Wildcards::of(&select.projection, is_one_table);
+    let own: HashSet<String> = select.from.iter().flat_map(relations).collect();
     let mut taken = Taken::default();
     for item in &mut select.projection {
-        name_item(item, &wildcards, &mut taken);
+        name_item(item, &own, &wildcards, &mut taken);
+    }
+}
+
+/// What relations of FROM are called.
+fn relations(from: &TableWithJoins) -> Vec<String> {
+    let factors = std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation));
+    factors.flat_map(factor_names).collect()
+}
+
+fn factor_names(factor: &TableFactor) -> Vec<String> {
+    let alias = match factor {
+        TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::TableFunction { alias, .. }
+        | TableFactor::UNNEST { alias, .. }
+        | TableFactor::NestedJoin { alias, .. } => alias.as_ref().map(|alias| name_of(&alias.name)),
+        _ => None,
+    };
+    match factor {
+        TableFactor::Table { name, .. } if alias.is_none() => {
+            name.0.last().and_then(|part| part.as_ident()).map(name_of).into_iter().collect()
+        }
+        TableFactor::NestedJoin { table_with_joins, .. } => {
+            relations(table_with_joins).into_iter().chain(alias).collect()
+        }
+        _ => alias.into_iter().collect(),
     }
 }
 
@@ -210,11 +238,17 @@ impl Taken {
     }
 }
 
-fn name_item(item: &mut SelectItem, wildcards: &Wildcards, taken: &mut Taken) {
+fn name_item(item: &mut SelectItem, own: &HashSet<String>, wildcards: &Wildcards, taken: &mut Taken) {
     match item {
         SelectItem::UnnamedExpr(expr) => {
             let column = column_name(expr);
+            // The planner has other names for columns of the query around.
+            let is_outer = match expr {
+                Expr::CompoundIdentifier(parts) if parts.len() > 1 => !own.contains(&name_of(&parts[parts.len() - 2])),
+                _ => own.is_empty(),
+            };
             if let Some(name) = &column
+                && !is_outer
                 && !wildcards.bring(expr)
                 && taken.keeps(name, expr)
             {

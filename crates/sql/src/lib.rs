@@ -58,7 +58,7 @@ pub use saki_parameters::{
     TimeStyle, duration,
 };
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
-pub use saki_postgres::statement::{kept_weight, without_passwords};
+pub use saki_postgres::statement::{LiteralKind, Shape, kept_weight, without_passwords};
 pub use saki_store::{
     ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions, CsvError, CsvFault,
     CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange, LoadProgress,

@@ -43,6 +43,7 @@ pub use self::text::changes::merge::{MergedAs, MergedRow, WhenClause, when_claus
 pub use self::text::changes::overriding::Overriding;
 use self::text::changes::{merge, overriding};
 pub use self::text::conflict::conflict_keys;
+pub use self::text::shape::{Kind as LiteralKind, Shape};
 pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::{kept_weight, weight};

@@ -38,6 +38,7 @@ use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::registry::{Place, Registry};
 
+use simple::Shapes;
 use statement::{Portal, Statement};
 use wire::{Reader, Writer};
 
@@ -95,6 +96,7 @@ pub struct Connection {
     told: Arc<State>,
     statements: HashMap<String, Arc<Statement>>,
     portals: HashMap<String, Portal>,
+    shapes: Shapes,
     /// What is being done, for the log.
     text: Option<Arc<str>>,
     /// After an error in the extended protocol: until Sync nothing is heard.

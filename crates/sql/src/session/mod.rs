@@ -42,7 +42,7 @@ use saki_context::statement::{Parsed, StatementResult};
 use saki_context::transaction::{SessionTransactions, TransactionStatus};
 use saki_parameters::{Parameters, State, read_only};
 use saki_plan::{Progress, QueryProgress, Settings};
-use saki_postgres::statement;
+use saki_postgres::statement::{self, LiteralKind, Shape};
 use saki_store::Generation;
 use saki_system::{SessionFacts, SystemCatalog};
 
@@ -288,6 +288,25 @@ impl Session {
         let parsed = prepared::single(self.parse(sql).ok()?).ok()??;
         let (plan, names) = self.compile_resolved(&parsed, declared)?;
         Some(Prepared::compiled(parsed, plan, names))
+    }
+
+    /// A text whose literals are parameters, compiled; `None` if it takes a query planner, or would not mean the same.
+    pub fn prepare_shape(&self, sql: &str, shape: &Shape) -> Option<Prepared> {
+        let type_of = |kind: &LiteralKind| match kind {
+            LiteralKind::Integer => Some(DataType::Int32),
+            LiteralKind::Bigint => Some(DataType::Int64),
+            LiteralKind::Text => None,
+        };
+        let declared: Vec<_> = shape.kinds.iter().map(type_of).collect();
+        let prepared = self.prepare_fast(&shape.text, &declared)?;
+        let whole = prepared::single(self.parse(sql).ok()?).ok()??;
+        let Parsed(shaped, _) = prepared.statement.as_ref()?;
+        (prepared.parameters.len() == shape.kinds.len() && shape.says(shaped, &whole.0)).then_some(prepared)
+    }
+
+    /// Whether it is compiled yet: nothing has been set that says otherwise.
+    pub fn still_compiles(&self, prepared: &Prepared) -> bool {
+        self.compiles() && self.is_current(prepared)
     }
 
     /// A statement that was read already, compiled; `None` if it takes a query planner.

@@ -9,6 +9,7 @@ pub mod deferrable;
 pub mod depth;
 pub mod identity;
 pub mod queries;
+pub mod shape;
 pub mod size;
 pub mod walk;
 pub mod weight;

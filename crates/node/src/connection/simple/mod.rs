@@ -1,5 +1,7 @@
 //! The simple protocol: a text of statements, run one after another until one fails.
 
+mod shapes;
+
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,6 +12,9 @@ use super::statement::watched;
 use super::work::{self, Outcome, Shape, Work};
 use crate::failure::{Failure, Result};
 use crate::message::{backend, formats};
+
+pub use self::shapes::Shapes;
+use self::shapes::Shaped;
 
 /// Bytes of a text from which it is read on the query threads.
 const LONG_TEXT_BYTES: usize = 16 << 10;
@@ -26,6 +31,8 @@ impl Connection {
         let _room = self.session.room_for(sql)?;
         let sql: Arc<str> = sql.into();
         self.text = Some(Arc::clone(&sql));
+        let shaped = if self.pipelining { Shaped::Ordinary(None) } else { self.shaped_query(&sql).await? };
+        let Shaped::Ordinary(logged) = shaped else { return Ok(()) };
         let statements = self.read_text(&sql).await?;
         if statements.is_empty() {
             backend::empty_query(&mut self.writer.buffer);
@@ -34,7 +41,10 @@ impl Connection {
         let mut left = statements.len();
         let text_began = Instant::now();
         let by = |this: &Self| statements.iter().map(|parsed| this.logged_by(parsed)).min();
-        let is_logged = self.begin(&sql, &watched(&sql), |this| by(this).unwrap_or(LoggedStatements::All));
+        let is_logged = match logged {
+            Some(is_logged) => is_logged,
+            None => self.begin(&sql, &watched(&sql), |this| by(this).unwrap_or(LoggedStatements::All)),
+        };
         for parsed in statements {
             let (verb, began) = (parsed.verb(), Instant::now());
             if together && !parsed.is_transaction() {
