@@ -47,7 +47,7 @@ pub use self::text::shape::{Kind as LiteralKind, Shape};
 pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::{kept_weight, weight};
-use self::text::queries::{isnull, key_locks, tables};
+use self::text::queries::{isnull, key_locks, signs, tables};
 use self::text::{arguments, chains, conflict, continued, deferrable, depth, identity};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,
@@ -163,7 +163,8 @@ pub fn parse_relation(text: &str) -> Result<RelationName> {
 }
 
 /// The tokens of a text, with options in the words and in the order in which the parser knows them.
-fn retold(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+fn retold(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut tokens = signs::apart(tokens);
     if has(&tokens, "copy") {
         spell_booleans_of_copy(&mut tokens);
     }

@@ -158,6 +158,7 @@ pub fn narrow(expr: &mut Expr) {
                 format: None,
             };
         }
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => narrow(expr),
         _ => {}
     }
 }
@@ -261,6 +262,7 @@ fn is_integer(expr: &Expr) -> bool {
             }
             inner => is_integer(inner),
         },
+        Expr::UnaryOp { op: UnaryOperator::Plus, expr } => is_integer(expr),
         Expr::Value(value) => matches!(&value.value, Value::Number(digits, _) if digits.parse::<i32>().is_ok()),
         _ => false,
     }
@@ -278,6 +280,8 @@ mod tests {
             ("select pg_typeof(5 & 3), pg_typeof(1 << 4), pg_typeof(~5)", "integer|integer|integer"),
             ("select pg_typeof(5::int8 | 1), pg_typeof(5::int2 # 1::int2)", "bigint|smallint"),
             ("select pg_typeof(-2147483648), pg_typeof(-2147483649)", "integer|bigint"),
+            ("select pg_typeof(sum(- + 93)), pg_typeof(sum(- (- 93))), pg_typeof(sum(+ 93))", "bigint|bigint|bigint"),
+            ("select sum(nullif(65, + + 88)) / 7", "9"),
             ("select pg_typeof(array[1] || 2), pg_typeof(array_append(array[1], 2))", "integer[]|integer[]"),
             ("select pg_typeof(array_length(array[1], 1)), pg_typeof(cardinality(array[1]) + 1)", "integer|integer"),
             ("select to_hex(-1), to_hex(-1::int8), to_hex(255)", "ffffffff|ffffffffffffffff|ff"),

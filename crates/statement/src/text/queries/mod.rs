@@ -2,4 +2,5 @@
 
 pub mod isnull;
 pub mod key_locks;
+pub mod signs;
 pub mod tables;
