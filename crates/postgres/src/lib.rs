@@ -35,7 +35,7 @@ pub use rewrite::TypeNames;
 pub use saki_statement as statement;
 pub use saki_statement::types;
 pub use statement::RelationName;
-pub use statement::copy::{Copy, FileFormat, Source};
+pub use statement::copy::{Copy, FileContent, FileFormat, Source};
 pub use statement::create_index::NewIndex;
 pub use statement::sequence::SequenceOptions;
 pub use statement::table::alter_table::{Action, AlterTable};

@@ -50,7 +50,7 @@ pub use saki_context::database::{Database, FileAccess};
 pub use saki_context::planner::stoppable;
 pub use saki_context::shown_bytes;
 pub use saki_context::statement::{
-    Command, CopyFormat, CopyKind, Discarded, Parsed, StatementResult, TableName, parse,
+    Command, Discarded, Parsed, StatementResult, TableName, parse,
 };
 pub use saki_context::transaction::TransactionStatus;
 pub use saki_parameters::{
@@ -58,11 +58,13 @@ pub use saki_parameters::{
     TimeStyle, duration,
 };
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
+pub use saki_postgres::statement::copy::{CopyFormat, CopyKind};
 pub use saki_postgres::statement::{LiteralKind, Shape, kept_weight, without_passwords};
 pub use saki_store::{
     ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions, CsvError, CsvFault,
     CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange, LoadProgress,
-    MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, PolicyKind, Stop, memory_bytes,
+    MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, PolicyKind, RecordFormat, RecordReader, RecordWriter, Stop,
+    memory_bytes,
 };
 pub use saki_system::types::procedure_name;
 pub use saki_system::{Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};

@@ -58,6 +58,8 @@ pub use draft::index::Concurrently;
 pub use draft::{Draft, DraftMark};
 pub use load::LoadProgress;
 pub use load::csv::{CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter};
+pub use load::lines::LineOptions;
+pub use load::records::{RecordFormat, RecordReader, RecordWriter};
 pub use locks::{Stop, StopOnDrop};
 pub use merge::{ChangeSource, KeyChange, MergeReport, OnDuplicate, Pace};
 pub use open::{Restore, SimStorage, complete_clone};

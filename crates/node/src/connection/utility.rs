@@ -59,7 +59,7 @@ impl Connection {
             Command::Discard(what) => self.discard(what).await,
             Command::CopyIn { table, columns, format } => self.copy_in(&table, columns, format, sql).await,
             Command::CopyOut { query, format } => {
-                let shape = Shape::Copy(RowWriter::new(format));
+                let shape = Shape::Copy(RowWriter::new(&format));
                 let outcome = self.execute(Work::Statement(query), shape, 0, sql, false).await?;
                 let (Outcome::Rows { rows, .. } | Outcome::Done { rows, .. }) = outcome;
                 Ok(Outcome::Done { tag: "COPY".into(), rows })

@@ -2,12 +2,11 @@
 
 mod batch;
 mod binary;
-mod csv;
-mod text;
+mod records;
 mod write;
 
 use arrow_array::RecordBatch;
-use saki_sql::{CopyFormat, CopyKind, CopyTarget};
+use saki_sql::{CopyFormat, CopyTarget};
 
 use crate::failure::Result;
 
@@ -15,17 +14,15 @@ pub use write::RowWriter;
 
 /// Turns the bytes that a client sends, cut anywhere, into batches.
 pub enum RowReader {
-    Text(text::TextReader),
-    Csv(csv::CsvRows),
+    Records(records::RecordRows),
     Binary(binary::BinaryReader),
 }
 
 impl RowReader {
     pub fn new(target: &CopyTarget, format: &CopyFormat) -> Self {
-        match format.kind {
-            CopyKind::Text => Self::Text(text::TextReader::new(target, format)),
-            CopyKind::Csv => Self::Csv(csv::CsvRows::new(target, format)),
-            CopyKind::Binary => Self::Binary(binary::BinaryReader::new(target)),
+        match format.records() {
+            Some(format) => Self::Records(records::RecordRows::new(target, format)),
+            None => Self::Binary(binary::BinaryReader::new(target)),
         }
     }
 
@@ -35,8 +32,7 @@ impl RowReader {
     /// 22P04 for bytes that are not in the format.
     pub fn push(&mut self, bytes: &[u8]) -> Result<Option<RecordBatch>> {
         match self {
-            Self::Text(reader) => reader.push(bytes),
-            Self::Csv(reader) => reader.push(bytes),
+            Self::Records(reader) => reader.push(bytes),
             Self::Binary(reader) => reader.push(bytes),
         }
     }
@@ -44,8 +40,7 @@ impl RowReader {
     /// Bytes of a row whose end has not come.
     pub fn pending_bytes(&self) -> usize {
         match self {
-            Self::Text(reader) => reader.pending_bytes(),
-            Self::Csv(reader) => reader.pending_bytes(),
+            Self::Records(reader) => reader.pending_bytes(),
             Self::Binary(reader) => reader.pending_bytes(),
         }
     }
@@ -56,8 +51,7 @@ impl RowReader {
     /// 22P04 if the last row is not complete.
     pub fn finish(&mut self) -> Result<Option<RecordBatch>> {
         match self {
-            Self::Text(reader) => reader.finish(),
-            Self::Csv(reader) => reader.finish(),
+            Self::Records(reader) => reader.finish(),
             Self::Binary(reader) => reader.finish(),
         }
     }

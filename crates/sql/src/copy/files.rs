@@ -5,27 +5,26 @@ use std::io::{BufRead, BufReader, BufWriter, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::parquet::arrow::ArrowWriter;
 use futures::StreamExt;
 
-use super::texts::{file_schema, with_texts};
+use super::texts::{Texts as Spelled, file_schema, with_texts};
 use saki_catalog::convert::parse_column;
 use saki_catalog::{Result, SqlError, Table};
 use saki_parameters::SessionTime;
-use saki_postgres::FileFormat;
-use saki_store::{CsvError, CsvOptions, CsvReader, CsvWriter};
+use saki_postgres::FileContent;
+use saki_store::{CsvError, RecordFormat, RecordReader, RecordWriter};
 
 /// Rows of a batch read from a file.
 const BATCH_ROWS: usize = 8192;
 
-/// Batches of a CSV file, with the columns of a table that `columns` names.
-pub struct CsvBatches {
+/// Batches of a file of texts, with the columns of a table that `columns` names.
+pub struct FileBatches {
     input: BufReader<File>,
-    reader: CsvReader,
+    reader: RecordReader,
     table: Arc<Table>,
     columns: Vec<usize>,
     path: String,
@@ -38,16 +37,16 @@ struct Texts {
     lines: Vec<u64>,
 }
 
-impl CsvBatches {
+impl FileBatches {
     pub fn open(
         path: &str,
-        options: CsvOptions,
+        format: RecordFormat,
         table: Arc<Table>,
         columns: Vec<usize>,
         time: SessionTime,
     ) -> Result<Self> {
         let file = File::open(path).map_err(|error| SqlError::of_file(path, error))?;
-        let (input, reader) = (BufReader::with_capacity(1 << 20, file), CsvReader::new(options));
+        let (input, reader) = (BufReader::with_capacity(1 << 20, file), RecordReader::new(format));
         Ok(Self { input, reader, table, columns, path: path.to_owned(), time })
     }
 
@@ -91,7 +90,7 @@ impl CsvBatches {
                 self.reader.record_line(),
                 self.columns.len()
             ))
-            .hint("check DELIMITER, QUOTE and the list of columns"));
+            .hint("check FORMAT, DELIMITER and the list of columns"));
         }
         for (index, column) in texts.columns.iter_mut().enumerate() {
             column.push(field(index)?.map(str::to_owned));
@@ -114,7 +113,7 @@ impl CsvBatches {
     }
 }
 
-impl Iterator for CsvBatches {
+impl Iterator for FileBatches {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -126,36 +125,30 @@ fn bad(path: &str, error: &CsvError) -> SqlError {
     SqlError::data(format!("{path}, {error}"))
 }
 
-/// Writes batches to a CSV file.
-struct CsvFile {
+/// Writes batches to a file of texts.
+struct RecordFile {
     output: BufWriter<File>,
-    writer: CsvWriter,
+    writer: RecordWriter,
+    time: SessionTime,
 }
 
-impl CsvFile {
-    fn create(file: File, options: &CsvOptions, schema: &Schema) -> std::io::Result<Self> {
-        let (mut output, mut writer) = (BufWriter::with_capacity(1 << 20, file), CsvWriter::new(options.clone()));
-        if options.header {
+impl RecordFile {
+    fn create(file: File, format: &RecordFormat, schema: &Schema, time: &SessionTime) -> std::io::Result<Self> {
+        let (mut output, mut writer) = (BufWriter::with_capacity(1 << 20, file), RecordWriter::new(format.clone()));
+        if format.header() {
             writer.header(schema.fields().iter().map(|field| field.name().as_str()), &mut output)?;
         }
-        Ok(Self { output, writer })
+        Ok(Self { output, writer, time: time.clone() })
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let format = FormatOptions::default();
-        let columns = batch.columns().iter().map(|column| ArrayFormatter::try_new(column.as_ref(), &format));
-        let columns = columns.collect::<Result<Vec<_>, _>>()?;
+        let columns = batch.columns().iter().map(|column| Spelled::of(column, &self.time.style));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
         let mut text = String::new();
         for row in 0..batch.num_rows() {
-            for (array, column) in batch.columns().iter().zip(&columns) {
+            for column in &columns {
                 text.clear();
-                let value = match array.is_null(row) {
-                    true => None,
-                    false => {
-                        column.value(row).write(&mut text)?;
-                        Some(text.as_bytes())
-                    }
-                };
+                let value = column.append(row, &mut text).then_some(text.as_bytes());
                 self.writer.field(value, &mut self.output)?;
             }
             self.writer.end_record(&mut self.output)?;
@@ -177,16 +170,19 @@ pub fn unfinished(path: &str) -> String {
 pub async fn write_file(
     mut stream: SendableRecordBatchStream,
     path: &str,
-    format: FileFormat,
-    csv: &CsvOptions,
+    content: &FileContent,
+    time: &SessionTime,
 ) -> Result<u64> {
     let unfinished = PathBuf::from(unfinished(path));
     let written = async {
-        let schema = file_schema(&stream.schema(), format);
-        let mut output = FileWriter::create(&unfinished, format, csv, &schema)?;
+        let schema = match content {
+            FileContent::Parquet => file_schema(&stream.schema()),
+            FileContent::Records(_) => stream.schema(),
+        };
+        let mut output = FileWriter::create(&unfinished, content, &schema, time)?;
         let mut rows = 0;
         while let Some(batch) = stream.next().await {
-            let batch = with_texts(&batch?, &schema, format)?;
+            let batch = batch?;
             rows += batch.num_rows() as u64;
             output.write(&batch)?;
         }
@@ -203,12 +199,12 @@ pub async fn write_file(
 }
 
 enum FileWriter {
-    Csv(CsvFile),
-    Parquet(Box<ArrowWriter<File>>),
+    Records(RecordFile),
+    Parquet(Box<ArrowWriter<File>>, SchemaRef),
 }
 
 impl FileWriter {
-    fn create(path: &Path, format: FileFormat, csv: &CsvOptions, schema: &SchemaRef) -> Result<Self> {
+    fn create(path: &Path, content: &FileContent, schema: &SchemaRef, time: &SessionTime) -> Result<Self> {
         let failed = |error| SqlError::of_file(path.display(), error);
         // What a copy that was cut off has left goes; anything else under the name is not written through.
         match std::fs::remove_file(path) {
@@ -216,26 +212,28 @@ impl FileWriter {
             _ => {}
         }
         let file = File::create_new(path).map_err(failed)?;
-        Ok(match format {
-            FileFormat::Csv => Self::Csv(CsvFile::create(file, csv, schema).map_err(failed)?),
-            FileFormat::Parquet => {
+        Ok(match content {
+            FileContent::Records(format) => {
+                Self::Records(RecordFile::create(file, format, schema, time).map_err(failed)?)
+            }
+            FileContent::Parquet => {
                 let writer = ArrowWriter::try_new(file, Arc::clone(schema), None).map_err(SqlError::storage)?;
-                Self::Parquet(Box::new(writer))
+                Self::Parquet(Box::new(writer), Arc::clone(schema))
             }
         })
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
         match self {
-            Self::Csv(writer) => writer.write(batch),
-            Self::Parquet(writer) => writer.write(batch).map_err(SqlError::storage),
+            Self::Records(writer) => writer.write(batch),
+            Self::Parquet(writer, schema) => writer.write(&with_texts(batch, schema)?).map_err(SqlError::storage),
         }
     }
 
     fn finish(self) -> Result<()> {
         let file = match self {
-            Self::Csv(writer) => writer.finish()?,
-            Self::Parquet(writer) => writer.into_inner().map_err(SqlError::storage)?,
+            Self::Records(writer) => writer.finish()?,
+            Self::Parquet(writer, _) => writer.into_inner().map_err(SqlError::storage)?,
         };
         Ok(file.sync_all()?)
     }

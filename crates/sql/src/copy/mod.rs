@@ -12,13 +12,13 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast;
 
 pub use self::client::{CopyTarget, expect_fresh, from_client};
-use self::files::{CsvBatches, unfinished, write_file};
+use self::files::{FileBatches, unfinished, write_file};
 use crate::dml::write_stream;
 use saki_catalog::{Result, SqlError, Table};
 use saki_context::StatementContext;
 use saki_context::statement::StatementResult;
 use saki_postgres::statement::{name_of, parse_query, position_of, quoted};
-use saki_postgres::{Copy, FileFormat, Source};
+use saki_postgres::{Copy, FileContent, Source};
 
 pub async fn copy(cx: &StatementContext<'_>, statement: ast::Statement) -> Result<StatementResult> {
     let copy = Copy::read(statement)?;
@@ -48,21 +48,21 @@ async fn copy_to(cx: &StatementContext<'_>, copy: &Copy) -> Result<u64> {
     let path = cx.files.to_write(&copy.path)?;
     cx.files.to_write(&unfinished(&path))?;
     let planned = cx.plan(&query).await?;
-    write_file(cx.start(planned)?, &path, copy.format, &copy.csv).await
+    write_file(cx.start(planned)?, &path, &copy.content, &cx.parameters.time()).await
 }
 
 async fn copy_from(cx: &StatementContext<'_>, copy: &Copy, table: Arc<Table>, columns: Vec<usize>) -> Result<u64> {
     let path = cx.files.to_read(&copy.path)?;
-    match copy.format {
-        FileFormat::Csv => {
-            let batches =
-                CsvBatches::open(&path, copy.csv.clone(), Arc::clone(&table), columns.clone(), cx.parameters.time())?;
+    match &copy.content {
+        FileContent::Records(format) => {
+            let time = cx.parameters.time();
+            let batches = FileBatches::open(&path, format.clone(), Arc::clone(&table), columns.clone(), time)?;
             let fields: Vec<_> = columns.iter().map(|column| table.schema().field(*column).clone()).collect();
             let schema = Arc::new(Schema::new(fields));
             let batches = futures::stream::iter(batches.map(|batch| batch.map_err(DataFusionError::from)));
             write_stream(cx, Box::pin(RecordBatchStreamAdapter::new(schema, batches)), table, columns).await
         }
-        FileFormat::Parquet => {
+        FileContent::Parquet => {
             let options = datafusion::prelude::ParquetReadOptions::default();
             let frame = cx.planner.context.read_parquet(path.as_str(), options).await?;
             let mut found: Vec<String> = frame.schema().fields().iter().map(|f| f.name().clone()).collect();

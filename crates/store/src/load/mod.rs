@@ -15,6 +15,8 @@
 
 mod append;
 pub mod csv;
+pub mod lines;
+pub mod records;
 
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::fmt;
 use super::CsvOptions;
 
 /// Bytes of one record at most: an unclosed quote should not swallow all that follows.
-const RECORD_BYTES_MAX: usize = 64 << 20;
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// What alone on a line ends the data, where the reader was told so.
 const END_MARK: &[u8] = b"\\.";
