@@ -43,11 +43,11 @@ pub use self::text::changes::merge::{MergedAs, MergedRow, WhenClause, when_claus
 pub use self::text::changes::overriding::Overriding;
 use self::text::changes::{merge, overriding};
 pub use self::text::conflict::conflict_keys;
+use self::text::queries::{isnull, key_locks, signs, tables};
 pub use self::text::shape::{Kind as LiteralKind, Shape};
 pub use self::text::size;
 pub use self::text::walk;
 pub use self::text::weight::{kept_weight, weight};
-use self::text::queries::{isnull, key_locks, signs, tables};
 use self::text::{arguments, chains, conflict, continued, deferrable, depth, identity};
 pub use self::utility::{
     AccessStatement, CONSTRAINT, Grant, Granted, LockTable, MoreMembers, Objects, RoleOptions, RoleSpec,

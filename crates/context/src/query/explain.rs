@@ -5,9 +5,9 @@ use std::time::Instant;
 use datafusion::sql::sqlparser::ast;
 use futures::StreamExt;
 
+use super::explanation::Explanation;
 use crate::context::StatementContext;
 use crate::planner::Planned;
-use super::explanation::Explanation;
 use crate::statement::StatementResult;
 use saki_catalog::{Result, SqlError};
 use saki_plan::{Traffic, seconds};

@@ -31,7 +31,7 @@ impl Explanation {
             true => Arc::new(LargeBinaryArray::from_iter_values([format!("{:#}", self.document())])),
             false => {
                 let lines = self.plan.lines().chain(self.notes.iter().map(String::as_str));
-                Arc::new(StringArray::from_iter_values(lines))
+                Arc::new(StringArray::from(lines.collect::<Vec<_>>()))
             }
         };
         let batch = RecordBatch::try_new(Arc::clone(&schema), vec![array])?;

@@ -2,9 +2,7 @@
 //! connections, their prepared statements, and the streams of COPY.
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{
-    self, CopySource, CopyTarget, DiscardObject, Set, SetExpr,
-};
+use datafusion::sql::sqlparser::ast::{self, CopySource, CopyTarget, DiscardObject, Set, SetExpr};
 
 use super::parsed::Parsed;
 use saki_catalog::{Result, SqlError};

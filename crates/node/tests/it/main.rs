@@ -14,6 +14,7 @@ mod parameters;
 mod queries;
 mod roles;
 mod server;
+mod shapes;
 mod transactions;
 mod values;
 mod views;

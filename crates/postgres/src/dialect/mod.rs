@@ -36,15 +36,15 @@ use datafusion::logical_expr::{LogicalPlan, ScalarUDF};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{self, VisitorMut};
 
-pub use self::condition::{check_default, condition, default, expression, lasting, simplified};
 pub use self::calls::{called_rows, refuse_foreign, refuse_sets};
-pub use self::with::mark;
+pub use self::condition::{check_default, condition, default, expression, lasting, simplified};
 pub use self::operators::Operators;
 use self::query::groups::{gathered, having, objects, twins};
 pub use self::query::rows::row as row_values;
 pub use self::query::times::is_relative;
 use self::query::{emptiness, joins, lists, order, quantified, rows, series, sets, times, values, wildcards, windows};
 pub use self::resolution::CharColumns;
+pub use self::with::mark;
 use crate::column_names::Columns;
 pub use crate::column_names::{UNNAMED, called, shown, unmarked, with_shown_names};
 use crate::rewrite;

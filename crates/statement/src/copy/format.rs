@@ -137,8 +137,10 @@ fn kind_named(name: &str) -> Result<CopyKind> {
         "text" => Ok(CopyKind::Text),
         "csv" => Ok(CopyKind::Csv),
         "binary" => Ok(CopyKind::Binary),
-        _ => Err(SqlError::unsupported(format!("COPY format {name:?} is not supported"))
-            .hint("text, csv and binary are")),
+        _ => {
+            Err(SqlError::unsupported(format!("COPY format {name:?} is not supported"))
+                .hint("text, csv and binary are"))
+        }
     }
 }
 

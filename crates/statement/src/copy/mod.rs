@@ -38,9 +38,7 @@ impl FileContent {
     /// What its options say; else what its name does: `.csv` and `.parquet`. Any other has PostgreSQL's text format.
     fn of(path: &str, options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<Self> {
         let path = path.to_ascii_lowercase();
-        let is_parquet = |option: &CopyOption| {
-            matches!(option, CopyOption::Format(name) if name_of(name).eq_ignore_ascii_case("parquet"))
-        };
+        let is_parquet = |option: &CopyOption| matches!(option, CopyOption::Format(name) if name_of(name).eq_ignore_ascii_case("parquet"));
         let is_said = options.iter().any(|option| matches!(option, CopyOption::Format(_)))
             || legacy.iter().any(|option| matches!(option, CopyLegacyOption::Csv(_) | CopyLegacyOption::Binary));
         let said = options.iter().find(|option| !is_parquet(option));

@@ -240,7 +240,8 @@ mod tests {
         match Shape::of(sql) {
             None => "none".to_owned(),
             Some(Shape { text, kinds, literals }) => {
-                let kinds: String = kinds.iter().map(|kind| format!("{kind:?}").chars().next().unwrap_or('?')).collect();
+                let kinds: String =
+                    kinds.iter().map(|kind| format!("{kind:?}").chars().next().unwrap_or('?')).collect();
                 format!("{text} [{kinds}] {}", literals.join("|"))
             }
         }

@@ -13,8 +13,8 @@ use super::work::{self, Outcome, Shape, Work};
 use crate::failure::{Failure, Result};
 use crate::message::{backend, formats};
 
-pub use self::shapes::Shapes;
 use self::shapes::Shaped;
+pub use self::shapes::Shapes;
 
 /// Bytes of a text from which it is read on the query threads.
 const LONG_TEXT_BYTES: usize = 16 << 10;

@@ -82,7 +82,9 @@ fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
             }
             LogicalPlan::Sort(sort).recompute_schema()
         }
-        LogicalPlan::RecursiveQuery(recursion) => LogicalPlan::RecursiveQuery(super::with::typed(recursion)?).recompute_schema(),
+        LogicalPlan::RecursiveQuery(recursion) => {
+            LogicalPlan::RecursiveQuery(super::with::typed(recursion)?).recompute_schema()
+        }
         LogicalPlan::Distinct(distinct) => intervals::distinct(distinct),
         LogicalPlan::Union(union) => sets::union(union),
         LogicalPlan::Join(join) if sets::is_set_operation(&join) => sets::set_operation(join),

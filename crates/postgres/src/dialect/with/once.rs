@@ -46,7 +46,8 @@ impl VisitorMut for Once {
         let mut marked = Vec::new();
         for (at, table) in query.with.iter().flat_map(|with| &with.cte_tables).enumerate() {
             let is_apart = matches!(table.materialized, Some(CteAsMaterialized::NotMaterialized));
-            let is_volatile = calls_volatile(&table.query) || names(table.query.as_ref(), |name| volatile.contains(name)) > 0;
+            let is_volatile =
+                calls_volatile(&table.query) || names(table.query.as_ref(), |name| volatile.contains(name)) > 0;
             let is_once = is_volatile || matches!(table.materialized, Some(CteAsMaterialized::Materialized));
             if is_apart || !is_once {
                 continue;

@@ -33,9 +33,8 @@ impl VisitorMut for Recursions {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<SqlError> {
         let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return ControlFlow::Continue(()) };
-        let refused = refuse_mutual(&with.cte_tables)
-            .and_then(|()| with.cte_tables.iter_mut().try_for_each(recursion))
-            .err();
+        let refused =
+            refuse_mutual(&with.cte_tables).and_then(|()| with.cte_tables.iter_mut().try_for_each(recursion)).err();
         match refused {
             Some(error) => ControlFlow::Break(error),
             None => ControlFlow::Continue(()),
@@ -204,9 +203,7 @@ fn refuse_aggregates(term: &SetExpr, name: &str) -> Result<()> {
         TableFactor::Table { name: found, args: None, .. } => is_name(found, name),
         _ => false,
     };
-    let reads = |from: &TableWithJoins| {
-        is_own(&from.relation) || from.joins.iter().any(|join| is_own(&join.relation))
-    };
+    let reads = |from: &TableWithJoins| is_own(&from.relation) || from.joins.iter().any(|join| is_own(&join.relation));
     let mut is_called = |expr: &Expr| match expr {
         Expr::Function(call) if call.over.is_none() && is_aggregate(expr) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
