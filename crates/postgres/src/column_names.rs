@@ -10,7 +10,7 @@ use arrow_schema::{Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, DataType, Expr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    AccessExpr, ArrayElemTypeDef, DataType, Expr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
     TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField, VisitorMut,
 };
 use futures::StreamExt;
@@ -345,6 +345,7 @@ fn type_name(data_type: &DataType) -> Option<String> {
         DataType::JSON => Some("json".to_owned()),
         DataType::JSONB => Some("jsonb".to_owned()),
         DataType::Regclass => Some("regclass".to_owned()),
+        DataType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => type_name(of),
         _ => None,
     }
 }

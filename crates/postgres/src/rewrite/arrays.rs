@@ -103,10 +103,14 @@ pub fn array_literal(expr: &Expr) -> Option<Expr> {
     literal(expr).and_then(braces)
 }
 
-/// The elements of such a literal, as texts without a type.
+/// The elements of such a literal of one dimension, as texts without a type.
 pub fn array_elements(expr: &Expr) -> Option<Vec<Expr>> {
-    let inner = literal(expr)?.trim().strip_prefix('{')?.strip_suffix('}')?;
-    Some(elements(inner).iter().map(element).collect())
+    let elements = Braces::read(literal(expr)?)?;
+    let texts = elements.iter().map(|item| match item {
+        Element::Item(item) => Some(element(item)),
+        Element::List(_) => None,
+    });
+    texts.collect()
 }
 
 fn element(item: &Option<String>) -> Expr {
@@ -124,69 +128,154 @@ fn is_text(data_type: &DataType) -> bool {
     }
 }
 
-/// `{a,b}` as `ARRAY['a', 'b']`, of numbers if all are.
+/// `{a,b}` as `ARRAY['a', 'b']`, of numbers if all are. What is no array is told where it is read as one.
 fn braces(text: &str) -> Option<Expr> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let items = elements(inner);
-    let numbers: Option<Vec<i64>> = items.iter().map(|item| item.as_ref()?.parse().ok()).collect();
-    let elem = match numbers {
-        Some(numbers) => numbers.into_iter().map(number).collect(),
-        None => items.iter().map(element).collect(),
+    let elements = Braces::read(text)?;
+    let numbers = are_numbers(&elements);
+    Some(written(&elements, numbers))
+}
+
+fn are_numbers(elements: &[Element]) -> bool {
+    elements.iter().all(|element| match element {
+        Element::Item(item) => item.as_ref().is_some_and(|text| text.parse::<i64>().is_ok()),
+        Element::List(elements) => are_numbers(elements),
+    })
+}
+
+fn written(elements: &[Element], numbers: bool) -> Expr {
+    let one = |of: &Element| match of {
+        Element::Item(Some(text)) if numbers => text.parse().map_or_else(|_| string(text), number),
+        Element::Item(item) => element(item),
+        Element::List(elements) => written(elements, numbers),
     };
-    Some(Expr::Array(Array { elem, named: true }))
+    Expr::Array(Array { elem: elements.iter().map(one).collect(), named: true })
 }
 
-/// The elements between braces, unquoted; `None`: NULL, in whatever letters, without quotes. Blanks around what is not
-/// quoted are not part of it.
-fn elements(text: &str) -> Vec<Option<String>> {
-    if text.trim().is_empty() {
-        return Vec::new();
+/// What stands between commas: a text, `None` for NULL, or what braces hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Element {
+    Item(Option<String>),
+    List(Vec<Self>),
+}
+
+/// Dimensions of an array at most; PostgreSQL's bound.
+const DIMENSIONS_MAX: usize = 6;
+
+/// A literal while it is read.
+struct Braces<'t> {
+    rest: &'t str,
+}
+
+impl<'t> Braces<'t> {
+    /// The elements of a literal; `None`: it is none, or its lists are not as long as each other.
+    fn read(text: &'t str) -> Option<Vec<Element>> {
+        let mut braces = Self { rest: text.trim().strip_prefix('{')? };
+        let elements = braces.list(1)?;
+        (braces.rest.is_empty() && is_even(&elements)).then_some(elements)
     }
-    let mut items = Vec::new();
-    let mut item = Item::default();
-    let (mut quoted, mut letters) = (false, text.chars());
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' => letters.next().into_iter().for_each(|letter| item.take(letter, true)),
-            '"' => {
-                quoted = !quoted;
-                item.is_quoted = true;
+
+    /// Up to the brace that closes the list, which is taken.
+    fn list(&mut self, depth: usize) -> Option<Vec<Element>> {
+        let mut elements = Vec::new();
+        self.pass_blanks();
+        if depth == 1 && self.take('}') {
+            return Some(elements);
+        }
+        loop {
+            self.pass_blanks();
+            elements.push(match self.take('{') {
+                true if depth == DIMENSIONS_MAX => return None,
+                true => Element::List(self.list(depth + 1)?),
+                false => Element::Item(self.item()?),
+            });
+            self.pass_blanks();
+            if self.take('}') {
+                return Some(elements);
             }
-            ',' if !quoted => items.push(std::mem::take(&mut item).read()),
-            letter => item.take(letter, quoted),
+            if !self.take(',') {
+                return None;
+            }
         }
     }
-    items.push(item.read());
-    items
+
+    /// An item, unquoted; NULL in whatever letters, without quotes. Blanks around what is not quoted are no part of it.
+    fn item(&mut self) -> Option<Option<String>> {
+        let (mut text, mut length) = (String::new(), 0);
+        if self.take('"') {
+            loop {
+                match self.next()? {
+                    '"' => return Some(Some(text)),
+                    '\\' => text.push(self.next()?),
+                    letter => text.push(letter),
+                }
+            }
+        }
+        let mut is_quoted = false;
+        while let Some(letter) = self.rest.chars().next() {
+            match letter {
+                ',' | '}' => break,
+                '{' | '"' => return None,
+                '\\' => {
+                    self.next();
+                    text.push(self.next()?);
+                    (length, is_quoted) = (text.len(), true);
+                    continue;
+                }
+                _ => text.push(letter),
+            }
+            self.next();
+            if !letter.is_ascii_whitespace() {
+                length = text.len();
+            }
+        }
+        text.truncate(length);
+        if text.is_empty() {
+            return None;
+        }
+        let is_null = !is_quoted && text.eq_ignore_ascii_case("null");
+        Some((!is_null).then_some(text))
+    }
+
+    fn pass_blanks(&mut self) {
+        self.rest = self.rest.trim_start_matches(|letter: char| letter.is_ascii_whitespace());
+    }
+
+    fn take(&mut self, letter: char) -> bool {
+        let after = self.rest.strip_prefix(letter);
+        self.rest = after.unwrap_or(self.rest);
+        after.is_some()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let letter = self.rest.chars().next()?;
+        self.rest = &self.rest[letter.len_utf8()..];
+        Some(letter)
+    }
 }
 
-/// An element while it is read.
-#[derive(Default)]
-struct Item {
-    text: String,
-    /// Bytes up to the last that is no blank, or is quoted.
-    length: usize,
-    is_quoted: bool,
-}
-
-impl Item {
-    fn take(&mut self, letter: char, quoted: bool) {
-        let is_blank = letter.is_ascii_whitespace() && !quoted;
-        if is_blank && self.text.is_empty() {
-            return;
+/// Whether all elements are items, or lists of one length that are even themselves.
+fn is_even(elements: &[Element]) -> bool {
+    let lists: Vec<&Vec<Element>> = elements
+        .iter()
+        .filter_map(|element| match element {
+            Element::List(elements) => Some(elements),
+            Element::Item(_) => None,
+        })
+        .collect();
+    let shape = |elements: &Vec<Element>| {
+        let mut shape = Vec::new();
+        let mut within = Some(elements);
+        while let Some(elements) = within {
+            shape.push(elements.len());
+            within = match elements.first() {
+                Some(Element::List(elements)) => Some(elements),
+                _ => None,
+            };
         }
-        self.is_quoted |= quoted;
-        self.text.push(letter);
-        if !is_blank {
-            self.length = self.text.len();
-        }
-    }
-
-    fn read(mut self) -> Option<String> {
-        self.text.truncate(self.length);
-        let is_null = !self.is_quoted && self.text.eq_ignore_ascii_case("null");
-        (!is_null).then_some(self.text)
-    }
+        shape
+    };
+    let are_alike = lists.windows(2).all(|pair| shape(pair[0]) == shape(pair[1]));
+    (lists.is_empty() || lists.len() == elements.len()) && are_alike && lists.iter().all(|list| is_even(list))
 }
 
 /// Subscripts of vectors count from zero; a field of a composite value is named by a text.
@@ -254,26 +343,45 @@ fn wrapped(source: &Query) -> Result<Expr> {
 #[cfg(test)]
 mod tests {
     use super::super::passed;
-    use super::{Arrays, elements};
+    use super::{Arrays, Braces, Element};
     use crate::fixture::{check, library};
 
     #[test]
     fn elements_are_read_as_postgresql_reads_them() {
+        let texts = |text: &str| match Braces::read(text) {
+            None => vec!["malformed".to_owned()],
+            Some(elements) => elements
+                .into_iter()
+                .map(|element| match element {
+                    Element::Item(item) => item.unwrap_or_else(|| "(null)".to_owned()),
+                    Element::List(_) => "(list)".to_owned(),
+                })
+                .collect(),
+        };
         for (text, expected) in [
-            ("", &[][..]),
-            ("a", &["a"]),
-            ("a,b", &["a", "b"]),
-            (r#""a,b",c"#, &["a,b", "c"]),
-            (r#""a\"b""#, &[r#"a"b"#]),
-            (r"a\,b", &["a,b"]),
-            (r#""""#, &[""]),
-            (r#" a , "b c" ,d e "#, &["a", "b c", "d e"]),
-            (r#""NULL","#, &["NULL", ""]),
+            ("{}", &[][..]),
+            ("{ }", &[]),
+            ("{a}", &["a"]),
+            (" {a,b} ", &["a", "b"]),
+            (r#"{"a,b",c}"#, &["a,b", "c"]),
+            (r#"{"a\"b"}"#, &[r#"a"b"#]),
+            (r"{a\,b}", &["a,b"]),
+            (r#"{""}"#, &[""]),
+            (r#"{ a , "b c" ,d e }"#, &["a", "b c", "d e"]),
+            (r#"{"NULL", null ,NULL}"#, &["NULL", "(null)", "(null)"]),
+            ("{{1,2},{3,4}}", &["(list)", "(list)"]),
+            ("{a,}", &["malformed"]),
+            ("{{1,{2}},{2,3}}", &["malformed"]),
+            ("{{1},{2,3}}", &["malformed"]),
+            ("{{},{}}", &["malformed"]),
+            (r"{{1,2},\{2,3}}", &["malformed"]),
+            (r#"{{"1 2" x},{3}}"#, &["malformed"]),
+            ("{}}", &["malformed"]),
+            ("{a", &["malformed"]),
+            ("a", &["malformed"]),
         ] {
-            let expected: Vec<_> = expected.iter().map(|item| Some((*item).to_owned())).collect();
-            assert_eq!(elements(text), expected, "{text}");
+            assert_eq!(texts(text), expected, "{text}");
         }
-        assert_eq!(elements(" null ,NULL"), [None, None]);
     }
 
     #[test]
@@ -285,6 +393,7 @@ mod tests {
                 ("SELECT '{1,-2}'::int[]", "SELECT ARRAY[1, -2]::INT[]"),
                 ("SELECT '{a,NULL}'::text[]", "SELECT ARRAY['a', NULL]::TEXT[]"),
                 ("SELECT '{}'::int[]", "SELECT ARRAY[]::INT[]"),
+                ("SELECT '{{a,b},{c,NULL}}'::text[]", "SELECT ARRAY[ARRAY['a', 'b'], ARRAY['c', NULL]]::TEXT[]"),
                 ("SELECT a = '{1}'", "SELECT pg_list_equals(a, '{1}')"),
                 ("SELECT a <> '{}'", "SELECT NOT pg_list_equals(a, '{}')"),
                 ("SELECT a = 'b'", "SELECT a = 'b'"),
