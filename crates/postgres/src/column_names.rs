@@ -10,8 +10,8 @@ use arrow_schema::{Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, ArrayElemTypeDef, DataType, Expr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField, VisitorMut,
+    AccessExpr, ArrayElemTypeDef, DataType, Expr, Ident, Query, Select, SelectItem, SelectItemQualifiedWildcardKind,
+    SetExpr, TableFactor, TableWithJoins, TimezoneInfo, TrimWhereField, VisitorMut,
 };
 use futures::StreamExt;
 

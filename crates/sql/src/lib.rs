@@ -49,7 +49,7 @@ pub use saki_context::access::{Users, verifier};
 pub use saki_context::database::{Database, FileAccess};
 pub use saki_context::planner::stoppable;
 pub use saki_context::shown_bytes;
-pub use saki_context::statement::{Command, Discarded, Parsed, StatementResult, TableName, parse};
+pub use saki_context::statement::{Bound, Command, Discarded, Parsed, StatementResult, TableName, parse};
 pub use saki_context::transaction::TransactionStatus;
 pub use saki_parameters::{
     Effective, LogLevel, LoggedStatements, Logging, Parameters, ROLE, SESSION, SessionRoles, SessionTime, State,

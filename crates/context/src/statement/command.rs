@@ -71,6 +71,16 @@ pub enum Command {
     },
 }
 
+/// A bound of a transaction, or within one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Bound {
+    Savepoint(String),
+    RollbackTo(String),
+    Release(String),
+    /// COMMIT or ROLLBACK.
+    End,
+}
+
 /// What DISCARD is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Discarded {
@@ -144,6 +154,19 @@ impl Parsed {
             Sql::NOTIFY { .. } => return Err(SqlError::unsupported("NOTIFY is not supported")),
             _ => Command::Run,
         })
+    }
+
+    /// Where in a transaction it stands, if it ends it or is about a savepoint.
+    pub fn bound(&self) -> Option<Bound> {
+        use ast::Statement as Sql;
+        let Statement::Statement(statement) = &self.0 else { return None };
+        match statement.as_ref() {
+            Sql::Savepoint { name } => Some(Bound::Savepoint(name_of(name))),
+            Sql::ReleaseSavepoint { name } => Some(Bound::Release(name_of(name))),
+            Sql::Rollback { savepoint: Some(name), .. } => Some(Bound::RollbackTo(name_of(name))),
+            Sql::Commit { .. } | Sql::Rollback { .. } => Some(Bound::End),
+            _ => None,
+        }
     }
 
     /// Whether it is about the transaction itself: BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their like.

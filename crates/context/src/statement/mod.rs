@@ -6,7 +6,7 @@ mod resolve;
 mod result;
 mod text_cache;
 
-pub use command::{Assignment, Command, Discarded, TableName, shown_name};
+pub use command::{Assignment, Bound, Command, Discarded, TableName, shown_name};
 pub use parsed::{Names, Parsed, parse};
 pub use resolve::{
     Found, Scope, complete_type, is_about_types, makes_temporary, resolve, resolve_relation, resolve_type,

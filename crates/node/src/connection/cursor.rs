@@ -1,9 +1,10 @@
 //! Cursors: DECLARE, FETCH, MOVE and CLOSE. A cursor is a portal; one that the client has bound by a message of the
 //! protocol begins to run with the first FETCH or MOVE.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use saki_sql::{Command, Parsed, Prepared, TransactionStatus};
+use saki_sql::{Bound, Command, Parsed, Prepared, TransactionStatus};
 
 use super::Connection;
 use super::statement::{Portal, PortalState, Statement};
@@ -18,7 +19,8 @@ impl Connection {
     /// # Errors
     /// 25P01 outside of a transaction, unless it shall outlive it; 42P03 for a name that is taken; the query's.
     pub async fn declare(&mut self, name: String, query: Parsed, hold: bool, sql: &Arc<str>) -> Result<Outcome> {
-        if !hold && !self.pipelining && self.session.transaction_status() == TransactionStatus::Idle {
+        let is_alone = self.session.transaction_status() == TransactionStatus::Idle;
+        if !hold && !self.pipelining && is_alone {
             return Err(Failure::new("25P01", "DECLARE CURSOR can only be used in transaction blocks")
                 .hint("BEGIN first, or declare it WITH HOLD"));
         }
@@ -34,8 +36,41 @@ impl Connection {
         });
         let (prepared, cursor) = self.supervise(opened).await??;
         let statement = Arc::new(Statement::new(sql, prepared, &[], &self.shared.database.memory)?);
-        self.portals.insert(name, Portal::declared(statement, cursor, hold));
+        self.portals.insert(name, Portal::declared(statement, cursor, hold, hold && is_alone));
         Ok(Outcome::Done { tag: "DECLARE CURSOR".into(), rows: 0 })
+    }
+
+    /// A transaction has come to a bound: cursors that were declared behind a savepoint go with what is undone, and those
+    /// that are to outlive the transaction do so if it has committed.
+    pub fn pass(&mut self, bound: Option<Bound>, outcome: &Outcome) {
+        let find = |savepoints: &[(String, HashSet<String>)], name: &str| {
+            savepoints.iter().rposition(|(savepoint, _)| savepoint == name)
+        };
+        match bound {
+            Some(Bound::Savepoint(name)) => {
+                let there = self.portals.keys().cloned().collect();
+                self.savepoints.push((name, there));
+            }
+            Some(Bound::RollbackTo(name)) => {
+                if let Some(at) = find(&self.savepoints, &name) {
+                    self.savepoints.truncate(at + 1);
+                    let there = &self.savepoints[at].1;
+                    self.portals.retain(|name, _| there.contains(name));
+                }
+            }
+            Some(Bound::Release(name)) => {
+                if let Some(at) = find(&self.savepoints, &name) {
+                    self.savepoints.truncate(at);
+                }
+            }
+            Some(Bound::End) => {
+                self.savepoints.clear();
+                let has_committed = matches!(outcome, Outcome::Done { tag, .. } if tag == "COMMIT");
+                self.portals.values_mut().for_each(|portal| portal.kept |= portal.hold && has_committed);
+                self.portals.retain(|_, portal| portal.kept);
+            }
+            None => {}
+        }
     }
 
     /// Sends the next rows of a cursor.

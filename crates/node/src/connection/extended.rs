@@ -213,6 +213,9 @@ impl Connection {
                 let work = Work::Prepared { prepared: Arc::clone(&statement.prepared), values, formats };
                 let shape = Shape::Rows { describe: false };
                 let outcome = self.execute(work, shape, limit.into(), &statement.sql, short).await;
+                if let Ok(outcome) = &outcome {
+                    self.pass(parsed.bound(), outcome);
+                }
                 if short {
                     self.end_with(self.session.transaction_status());
                 }

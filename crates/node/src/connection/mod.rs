@@ -20,7 +20,7 @@ mod utility;
 mod wire;
 mod work;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -96,6 +96,8 @@ pub struct Connection {
     told: Arc<State>,
     statements: HashMap<String, Arc<Statement>>,
     portals: HashMap<String, Portal>,
+    /// The transaction's, each with the portals that were there.
+    savepoints: Vec<(String, HashSet<String>)>,
     shapes: Shapes,
     /// What is being done, for the log.
     text: Option<Arc<str>>,
@@ -246,7 +248,8 @@ impl Connection {
     /// Ends what ends with a transaction, if none is open.
     fn end_with(&mut self, status: TransactionStatus) {
         if status == TransactionStatus::Idle {
-            self.portals.retain(|_, portal| portal.hold);
+            self.portals.retain(|_, portal| portal.kept);
+            self.savepoints.clear();
         }
     }
 

@@ -93,6 +93,7 @@ async fn log_in(
         told,
         statements: Default::default(),
         portals: Default::default(),
+        savepoints: Vec::new(),
         shapes: Default::default(),
         text: None,
         skipping: false,

@@ -54,8 +54,10 @@ pub struct Portal {
     pub values: Vec<ScalarValue>,
     pub formats: Vec<Format>,
     pub state: PortalState,
-    /// It outlives its transaction.
+    /// It outlives its transaction, once that has committed.
     pub hold: bool,
+    /// That has committed.
+    pub kept: bool,
     /// Memory of its values, given back with it; `None` of what is soon gone and small.
     _held: Option<Reservation>,
 }
@@ -73,13 +75,13 @@ impl Portal {
         formats: Vec<Format>,
         held: Option<Reservation>,
     ) -> Self {
-        Self { statement, values, formats, state: PortalState::New, hold: false, _held: held }
+        Self { statement, values, formats, state: PortalState::New, hold: false, kept: false, _held: held }
     }
 
     /// One of a cursor that has been declared.
-    pub fn declared(statement: Arc<Statement>, cursor: Box<Cursor>, hold: bool) -> Self {
+    pub fn declared(statement: Arc<Statement>, cursor: Box<Cursor>, hold: bool, kept: bool) -> Self {
         let (values, formats) = Default::default();
-        Self { statement, values, formats, state: PortalState::Suspended(cursor), hold, _held: None }
+        Self { statement, values, formats, state: PortalState::Suspended(cursor), hold, kept, _held: None }
     }
 
     /// Whether it may give rows yet, or, as in PostgreSQL, has given them and is there still.

@@ -207,3 +207,42 @@ async fn locks_are_waited_for_as_long_as_lock_timeout_says() {
     holder.batch_execute("COMMIT").await.unwrap();
     waiting.await.unwrap().unwrap();
 }
+
+/// Cursors go with what declared them.
+#[tokio::test]
+async fn cursors_follow_savepoints_and_rollbacks() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    let fetch = async |name: &str| match client.simple_query(&format!("FETCH FROM {name}")).await {
+        Ok(messages) => format!("{} messages", messages.len()),
+        Err(error) => error.code().expect("the server's").code().to_owned(),
+    };
+    let there = "3 messages";
+    // A savepoint.
+    client.batch_execute("BEGIN; DECLARE a CURSOR FOR SELECT generate_series(1, 9); SAVEPOINT s").await.unwrap();
+    client.batch_execute("DECLARE b CURSOR FOR SELECT generate_series(1, 9); SAVEPOINT inner_one").await.unwrap();
+    client.batch_execute("DECLARE c CURSOR FOR SELECT 1; ROLLBACK TO inner_one").await.unwrap();
+    assert_eq!([fetch("a").await.as_str(), fetch("b").await.as_str()], [there, there]);
+    assert_eq!(fetch("c").await, "34000");
+    client.batch_execute("ROLLBACK TO s").await.unwrap();
+    assert_eq!(fetch("a").await, there);
+    assert_eq!(fetch("b").await, "34000");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    // One that is released takes nothing with it.
+    client.batch_execute("BEGIN; SAVEPOINT s; DECLARE b CURSOR FOR SELECT 1; RELEASE s").await.unwrap();
+    assert_eq!(fetch("b").await, there);
+    client.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(fetch("b").await, "34000");
+    // One that is to outlive a transaction does so if that commits.
+    client.batch_execute("BEGIN; DECLARE h CURSOR WITH HOLD FOR SELECT generate_series(1, 9); COMMIT").await.unwrap();
+    assert_eq!(fetch("h").await, there);
+    client.batch_execute("BEGIN; DECLARE g CURSOR WITH HOLD FOR SELECT 1; ROLLBACK").await.unwrap();
+    assert_eq!(fetch("g").await, "34000");
+    assert_eq!(fetch("h").await, there);
+    client.batch_execute("DECLARE alone CURSOR WITH HOLD FOR SELECT generate_series(1, 9)").await.unwrap();
+    assert_eq!(fetch("alone").await, there);
+    client.batch_execute("BEGIN; DECLARE i CURSOR FOR SELECT 1; COMMIT AND CHAIN").await.unwrap();
+    assert_eq!(fetch("i").await, "34000");
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(fetch("alone").await, there);
+}

@@ -120,7 +120,11 @@ impl Connection {
             Command::Run | Command::Transaction | Command::Parameter => {
                 let short = !matches!(command, Command::Run);
                 self.warn(&parsed);
+                let bound = parsed.bound();
                 let outcome = self.execute(work(parsed), Shape::Rows { describe: true }, 0, sql, short).await;
+                if let Ok(outcome) = &outcome {
+                    self.pass(bound, outcome);
+                }
                 if short {
                     self.end_with(self.session.transaction_status());
                 }

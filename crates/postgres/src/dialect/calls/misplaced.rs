@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{Expr, Function, FunctionArguments, Query, Visit, Visitor};
+use datafusion::sql::sqlparser::ast::{
+    Expr, Function, FunctionArguments, GroupByExpr, Query, SelectItem, SetExpr, Visit, Visitor,
+};
 
 use crate::statement::name_of;
 use saki_catalog::{Result, SqlError};
@@ -12,7 +14,8 @@ use saki_system::types::{ProcedureRow, procedures_named};
 /// Refuses calls that no statement can have.
 ///
 /// # Errors
-/// 42809 for OVER of what is neither a window function nor an aggregate, and for `count()`.
+/// 42809 for OVER of what is neither a window function nor an aggregate, and for `count()`; 0A000 for functions that give
+/// sets within CASE and COALESCE, and for FOR UPDATE of rows that are no table's.
 pub fn refuse_misplaced(written: &(impl Visit + ?Sized)) -> Result<()> {
     match walk(written, &mut Misplaced) {
         ControlFlow::Break(error) => Err(error),
@@ -95,7 +98,20 @@ struct Misplaced;
 impl Visitor for Misplaced {
     type Break = SqlError;
 
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<SqlError> {
+        match query.locks.first().zip(no_table_rows(&query.body)) {
+            Some((lock, what)) => {
+                let message = format!("FOR {} is not allowed with {what}", lock.lock_type);
+                ControlFlow::Break(SqlError::unsupported(message))
+            }
+            None => ControlFlow::Continue(()),
+        }
+    }
+
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<SqlError> {
+        if let Expr::Case { .. } = expr {
+            return refuse_within(expr, "CASE");
+        }
         let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
         let rows = called_rows(function);
         let name = function.name.0.last().and_then(|part| part.as_ident()).map(name_of).unwrap_or_default();
@@ -103,6 +119,9 @@ impl Visitor for Misplaced {
             FunctionArguments::List(list) => list.args.is_empty(),
             _ => false,
         };
+        if name == "coalesce" {
+            return refuse_within(expr, "COALESCE");
+        }
         let refused = if function.over.is_some() && are(&rows, "f") {
             format!("OVER specified, but {name} is not a window function nor an aggregate function")
         } else if has_nothing && name == "count" {
@@ -111,6 +130,81 @@ impl Visitor for Misplaced {
             return ControlFlow::Continue(());
         };
         ControlFlow::Break(SqlError::invalid(refused).code("42809"))
+    }
+}
+
+/// What makes rows of a query no table's, if something does.
+fn no_table_rows(body: &SetExpr) -> Option<&'static str> {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::SetOperation { .. } => return Some("UNION/INTERSECT/EXCEPT"),
+        _ => return None,
+    };
+    let has = |kind: &str| {
+        let found = |expr: &Expr| match expr {
+            Expr::Function(function) => are(&called_rows(function), kind),
+            _ => false,
+        };
+        select.projection.iter().any(|item| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => found(expr),
+            _ => false,
+        })
+    };
+    let is_windowed = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(Expr::Function(call)) => call.over.is_some(),
+        SelectItem::ExprWithAlias { expr: Expr::Function(call), .. } => call.over.is_some(),
+        _ => false,
+    };
+    if select.distinct.is_some() {
+        Some("DISTINCT clause")
+    } else if matches!(&select.group_by, GroupByExpr::Expressions(keys, _) if !keys.is_empty()) {
+        Some("GROUP BY clause")
+    } else if select.having.is_some() {
+        Some("HAVING clause")
+    } else if select.projection.iter().any(is_windowed) {
+        Some("window functions")
+    } else if has("a") {
+        Some("aggregate functions")
+    } else {
+        None
+    }
+}
+
+/// Refuses functions that give sets within an expression, but for those of queries in it.
+fn refuse_within(expr: &Expr, places: &str) -> ControlFlow<SqlError> {
+    match walk(expr, &mut SetsWithin { places, queries: 0 }) {
+        ControlFlow::Break(error) => ControlFlow::Break(error),
+        ControlFlow::Continue(()) => ControlFlow::Continue(()),
+    }
+}
+
+struct SetsWithin<'p> {
+    places: &'p str,
+    queries: usize,
+}
+
+impl Visitor for SetsWithin<'_> {
+    type Break = SqlError;
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<SqlError> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<SqlError> {
+        self.queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<SqlError> {
+        let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+        let rows = called_rows(function);
+        if self.queries > 0 || rows.is_empty() || !rows.iter().all(|row| row.returns_set) {
+            return ControlFlow::Continue(());
+        }
+        let message = format!("set-returning functions are not allowed in {}", self.places);
+        let hint = "You might be able to move the set-returning function into a LATERAL FROM item.";
+        ControlFlow::Break(SqlError::unsupported(message).hint(hint))
     }
 }
 
@@ -130,6 +224,12 @@ mod tests {
                 ("SELECT generate_series(1, 2) OVER () FROM (VALUES (1)) v(a)", "42809"),
                 ("SELECT sum(a) OVER () FROM (VALUES (1)) v(a)", "1"),
                 ("SELECT row_number() OVER () FROM (VALUES (1)) v(a)", "1"),
+                ("SELECT CASE WHEN a > 0 THEN generate_series(1, 2) END FROM (VALUES (1)) v(a)", "0A000"),
+                ("SELECT coalesce(unnest(ARRAY[1]), 2) FROM (VALUES (1)) v(a)", "0A000"),
+                ("SELECT CASE WHEN a > 0 THEN (SELECT max(g) FROM generate_series(1, 2) g) END FROM (VALUES (1)) v(a)", "2"),
+                ("SELECT count(*) FROM (VALUES (1)) v(a) FOR UPDATE", "0A000"),
+                ("SELECT a FROM (VALUES (1)) v(a) GROUP BY a FOR UPDATE", "0A000"),
+                ("SELECT DISTINCT a FROM (VALUES (1)) v(a) FOR SHARE", "0A000"),
             ],
             shown,
         );
