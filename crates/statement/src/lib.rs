@@ -43,7 +43,7 @@ pub use self::text::changes::merge::{MergedAs, MergedRow, WhenClause, when_claus
 pub use self::text::changes::overriding::Overriding;
 use self::text::changes::{merge, overriding};
 pub use self::text::conflict::conflict_keys;
-use self::text::queries::{isnull, key_locks, signs, tables};
+use self::text::queries::{isnull, key_locks, numbers, signs, tables};
 pub use self::text::shape::{Kind as LiteralKind, Shape};
 pub use self::text::size;
 pub use self::text::walk;
@@ -75,6 +75,7 @@ pub fn parse(sql: &str) -> Result<Vec<Statement>> {
 fn read(sql: &str) -> Result<Vec<Statement>> {
     let dialect = Syntax;
     let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(ParserError::from)?;
+    numbers::refuse_junk(&tokens)?;
     let links = depth::links_of(&tokens)?;
     let has_with = has(&tokens, "with");
     let mut parser = DFParserBuilder::new("").with_dialect(&dialect).build()?;

@@ -2,5 +2,6 @@
 
 pub mod isnull;
 pub mod key_locks;
+pub mod numbers;
 pub mod signs;
 pub mod tables;
