@@ -145,11 +145,32 @@ fn convert(
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let array = &by_clocks(array, target, by)?;
     let whole = if target.is_integer() { to_whole(array)? } else { Arc::clone(array) };
+    refuse_beyond_real(&whole, target)?;
     cast_with_options(&whole, target, &options).map_err(|error| {
         let SqlError { message, code, .. } = SqlError::from(error);
         let message = format!("column {:?} of type {}: {message}", column.name, column.data_type);
         SqlError { code, ..SqlError::data(message) }
     })
+}
+
+/// Refuses doubles that a real has no room for: those that would be infinite, or 0.
+///
+/// # Errors
+/// 22003.
+fn refuse_beyond_real(array: &ArrayRef, target: &Arrow) -> Result<()> {
+    let (Some(doubles), Arrow::Float32) = (array.as_primitive_opt::<Float64Type>(), target) else { return Ok(()) };
+    for double in doubles.iter().flatten() {
+        let real = double as f32;
+        let what = if real.is_infinite() && double.is_finite() {
+            "overflow"
+        } else if real == 0.0 && double != 0.0 {
+            "underflow"
+        } else {
+            continue;
+        };
+        return Err(SqlError::data(format!("value out of range: {what}")).code("22003"));
+    }
+    Ok(())
 }
 
 /// Arrays whose elements are converted as values of a column of their type are.

@@ -87,6 +87,8 @@ pub enum Discarded {
     All,
     /// Temporary tables.
     Temporary,
+    /// What the session knows of sequences.
+    Sequences,
     /// What is only kept to be quicker.
     Kept,
 }
@@ -131,7 +133,8 @@ impl Parsed {
             Sql::Discard { object_type } => Command::Discard(match object_type {
                 DiscardObject::ALL => Discarded::All,
                 DiscardObject::TEMP => Discarded::Temporary,
-                DiscardObject::PLANS | DiscardObject::SEQUENCES => Discarded::Kept,
+                DiscardObject::SEQUENCES => Discarded::Sequences,
+                DiscardObject::PLANS => Discarded::Kept,
             }),
             Sql::Copy {
                 source, to, target: CopyTarget::Stdin | CopyTarget::Stdout, options, legacy_options, ..
@@ -289,8 +292,20 @@ fn selected(arguments: &[ast::Expr]) -> Result<Option<Parsed>> {
 
 /// What COPY … TO reads, as a query.
 fn copied(source: &CopySource) -> Result<Parsed> {
+    use ast::Statement as Sql;
     let sql = match source {
-        CopySource::Query(query) => query.to_string(),
+        CopySource::Query(query) => {
+            let is_silent = match query.body.as_ref() {
+                SetExpr::Insert(Sql::Insert(insert)) => insert.returning.is_none(),
+                SetExpr::Update(Sql::Update(update)) => update.returning.is_none(),
+                SetExpr::Delete(Sql::Delete(delete)) => delete.returning.is_none(),
+                _ => false,
+            };
+            if is_silent {
+                return Err(SqlError::unsupported("COPY query must have a RETURNING clause"));
+            }
+            query.to_string()
+        }
         CopySource::Table { table_name, columns } if columns.is_empty() => format!("SELECT * FROM {table_name}"),
         CopySource::Table { table_name, columns } => {
             let list = columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

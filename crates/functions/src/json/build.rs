@@ -138,6 +138,10 @@ impl Build {
                     let hint = format!("The arguments of {}() must consist of alternating keys and values.", self.name);
                     return Err(SqlError::data(message).code("22023").hint(hint).into());
                 }
+                if arrays.iter().step_by(2).any(|keys| !is_scalar(keys.data_type())) {
+                    let message = "key value must be scalar, not array, composite, or json";
+                    return Err(SqlError::data(message).code("22023").into());
+                }
                 let columns = arrays.iter().map(|array| items(array, style)).collect::<Result<Vec<_>>>()?;
                 let row = |row| {
                     let pairs = columns.chunks(2).enumerate().map(|(at, pair)| {
@@ -211,6 +215,11 @@ impl Build {
 
 fn value(column: &StringArray, row: usize) -> &str {
     if column.is_valid(row) { column.value(row) } else { "null" }
+}
+
+/// Whether a value can be a key.
+fn is_scalar(data_type: &DataType) -> bool {
+    !data_type.is_nested() && *data_type != JSON && *data_type != JSONB
 }
 
 /// A value as a key: what is no string is put in quotes.

@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 use regex::Regex;
 
 use super::pattern::{Pattern, Patterns};
+use saki_catalog::SqlError;
 
 pub fn functions() -> [ScalarUDF; 2] {
     let signature = Signature::one_of(vec![TypeSignature::String(2), TypeSignature::String(3)], Volatility::Immutable);
@@ -81,6 +82,10 @@ fn of_row<'p>(patterns: &'p mut Patterns, texts: &[&StringArray], row: usize) ->
 fn split_all(texts: &[&StringArray]) -> Result<ArrayRef> {
     let (mut lists, mut patterns) = (ListBuilder::new(StringBuilder::new()), Patterns::default());
     for row in 0..texts[0].len() {
+        if texts.get(2).is_some_and(|flags| flags.is_valid(row) && flags.value(row).contains('g')) {
+            let message = "regexp_split_to_array() does not support the \"global\" option";
+            return Err(SqlError::data(message).code("22023").into());
+        }
         match of_row(&mut patterns, texts, row)? {
             None => lists.append_null(),
             Some(pattern) => lists.append_value(split(&pattern.regex, texts[0].value(row)).into_iter().map(Some)),

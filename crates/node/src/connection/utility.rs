@@ -6,6 +6,7 @@ use arrow_array::ArrayRef;
 use saki_sql::{Command, Discarded, Parsed, ScalarValue, TransactionStatus};
 
 use super::Connection;
+use super::simple::Shapes;
 use super::statement::Statement;
 use super::work::{self, Outcome, Shape, Work};
 use crate::copy::RowWriter;
@@ -143,7 +144,11 @@ impl Connection {
 
     async fn discard(&mut self, what: Discarded) -> Result<Outcome> {
         match what {
-            Discarded::Kept => return Ok(done("DISCARD")),
+            Discarded::Kept => return Ok(done("DISCARD PLANS")),
+            Discarded::Sequences => {
+                self.session.discard_sequences();
+                return Ok(done("DISCARD SEQUENCES"));
+            }
             Discarded::Temporary => {
                 self.discard_temporary().await?;
                 return Ok(done("DISCARD TEMP"));
@@ -156,6 +161,8 @@ impl Connection {
         self.statements.clear();
         self.portals.clear();
         self.session.release_advisory_locks();
+        self.session.discard_sequences();
+        self.shapes = Shapes::default();
         self.discard_temporary().await?;
         let parameters = self.session.parameters();
         parameters.set(saki_sql::SESSION, None, false)?;

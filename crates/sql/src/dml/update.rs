@@ -18,6 +18,7 @@ use saki_context::constraint::{ActionRules, RowChecks};
 use saki_context::statement::StatementResult;
 use saki_context::transaction::{Change, ChangeEnv, Refusal};
 use saki_parameters::SessionTime;
+use saki_postgres::dialect::refuse_sets;
 use saki_store::Entry;
 
 /// An UPDATE and its table.
@@ -69,6 +70,7 @@ async fn plan_update(
     target: &Target,
 ) -> Result<PlannedChange> {
     let table = Arc::clone(env.generation.catalog.table(&target.name)?);
+    update.assignments.iter().try_for_each(|assigned| refuse_sets(&assigned.value, "UPDATE"))?;
     let assigned = Assigned::read(&table, &update.assignments)?;
     let mut items = old_columns(&table, target);
     let first_new = items.len();

@@ -95,6 +95,11 @@ impl Session {
         self.drop_all(ObjectType::Schema, self.parameters.temporary_schema()).await
     }
 
+    /// Forgets what `currval` and `lastval` give.
+    pub fn discard_sequences(&self) {
+        self.sequences.forget();
+    }
+
     /// Ends the session: what it has open is undone, and what is its own goes.
     ///
     /// # Errors

@@ -59,6 +59,13 @@ impl SessionSequences {
         Publishing(self)
     }
 
+    /// Forgets what `currval` and `lastval` give: DISCARD SEQUENCES.
+    pub fn forget(&self) {
+        let mut known = self.known.lock();
+        known.values.clear();
+        known.last = None;
+    }
+
     fn refuse_read_only(&self, command: &str) -> Result<()> {
         if self.parameters.is_read_only() { Err(read_only(command)) } else { Ok(()) }
     }

@@ -226,7 +226,10 @@ mod tests {
                 ("SELECT row_number() OVER () FROM (VALUES (1)) v(a)", "1"),
                 ("SELECT CASE WHEN a > 0 THEN generate_series(1, 2) END FROM (VALUES (1)) v(a)", "0A000"),
                 ("SELECT coalesce(unnest(ARRAY[1]), 2) FROM (VALUES (1)) v(a)", "0A000"),
-                ("SELECT CASE WHEN a > 0 THEN (SELECT max(g) FROM generate_series(1, 2) g) END FROM (VALUES (1)) v(a)", "2"),
+                (
+                    "SELECT CASE WHEN a > 0 THEN (SELECT max(g) FROM generate_series(1, 2) g) END FROM (VALUES (1)) v(a)",
+                    "2",
+                ),
                 ("SELECT count(*) FROM (VALUES (1)) v(a) FOR UPDATE", "0A000"),
                 ("SELECT a FROM (VALUES (1)) v(a) GROUP BY a FOR UPDATE", "0A000"),
                 ("SELECT DISTINCT a FROM (VALUES (1)) v(a) FOR SHARE", "0A000"),

@@ -12,7 +12,7 @@ mod later;
 mod order;
 mod sets;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, Result};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
@@ -68,7 +68,7 @@ fn node(plan: LogicalPlan, chars: Option<&CharColumns>) -> Result<LogicalPlan> {
                 }
             }
             for call in &aggregate.aggr_expr {
-                refuse_others(call)?;
+                refuse_others(call, aggregate.input.schema())?;
             }
             match LogicalPlan::Aggregate(aggregate).recompute_schema()? {
                 LogicalPlan::Aggregate(aggregate) => intervals::grouped(aggregate),
@@ -123,10 +123,35 @@ fn refuse_json(plan: &LogicalPlan) -> Result<()> {
 }
 
 /// Refuses an aggregate over nothing but columns of the query around: to PostgreSQL it is that query's.
-fn refuse_others(call: &Expr) -> Result<()> {
-    let is_own = |expr: &Expr| Ok(matches!(expr, Expr::Column(_)));
-    let is_outer = |expr: &Expr| Ok(matches!(expr, Expr::OuterReferenceColumn(..)));
-    if call.exists(is_outer)? && !call.exists(is_own)? {
+fn refuse_others(call: &Expr, schema: &DFSchema) -> Result<()> {
+    let (mut own, mut outer) = (false, false);
+    call.apply(|expr| {
+        let within = match expr {
+            Expr::Column(_) => {
+                own = true;
+                None
+            }
+            Expr::OuterReferenceColumn(..) => {
+                outer = true;
+                None
+            }
+            Expr::ScalarSubquery(subquery) => Some(subquery),
+            Expr::Exists(exists) => Some(&exists.subquery),
+            Expr::InSubquery(within) => Some(&within.subquery),
+            _ => None,
+        };
+        // What a query within has of others is one of this query's, or of one further out.
+        for reference in within.iter().flat_map(|subquery| &subquery.outer_ref_columns) {
+            if let Expr::OuterReferenceColumn(_, column) = reference {
+                match schema.has_column(column) {
+                    true => own = true,
+                    false => outer = true,
+                }
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    if outer && !own {
         let message = "an aggregate in a subquery over columns of the query around is not supported";
         return Err(SqlError::unsupported(message).into());
     }
