@@ -31,6 +31,11 @@ pub enum Work {
         values: Vec<ScalarValue>,
         formats: Vec<Format>,
     },
+    /// A text as what was prepared of its shape, and its literals.
+    Shaped {
+        prepared: Arc<Prepared>,
+        values: Vec<ScalarValue>,
+    },
     /// The rest of a portal that was suspended.
     Rest(Box<Cursor>),
 }
@@ -151,6 +156,9 @@ pub async fn run(
         }
         Work::Statement(parsed) => (session.run(parsed).await.map_err(told)?, Vec::new(), None),
         Work::Planned(parsed) => (session.run_planned(parsed).await.map_err(told)?, Vec::new(), None),
+        Work::Shaped { prepared, values } => {
+            (session.execute_prepared(&prepared, &values).await.map_err(told)?, Vec::new(), None)
+        }
         Work::Prepared { prepared, values, formats } => {
             let result = session.execute_prepared(&prepared, &values).await.map_err(told)?;
             (result, formats, prepared.schema.clone())

@@ -119,6 +119,55 @@ async fn places_are_no_values() {
     .await;
 }
 
+/// Queries that take a plan: one serves all keys.
+#[tokio::test]
+async fn planned_queries_are_answered_by_their_own_keys() {
+    let server = TestServer::start();
+    let client = filled(&server).await;
+    client.batch_execute("ALTER TABLE t ADD COLUMN b bigint, ADD COLUMN w smallint").await.unwrap();
+    client.batch_execute("UPDATE t SET b = id, w = id").await.unwrap();
+    let window = |key: &str| format!("SELECT id, round(n * 1.5, 1), row_number() OVER (ORDER BY s) FROM t WHERE {key}");
+    for id in 1..6 {
+        let expected = format!("{id}|{}.0|1 (1)", id * 15);
+        for column in ["id", "b", "w"] {
+            assert_eq!(told(&client, &window(&format!("{column} = {id}"))).await, expected, "{column}");
+        }
+        assert_eq!(told(&client, &window(&format!("n = {}", id * 10))).await, expected);
+        assert_eq!(
+            told(&client, &window(&format!("m = {id}"))).await,
+            if id < 3 { format!("{}|{}.0|1 (1)", id * 4, id * 60) } else { "(0)".to_owned() }
+        );
+        assert_eq!(told(&client, &window(&format!("w = {}", 70_000 + id))).await, "(0)");
+    }
+    for k in [3, 4, 5, 30] {
+        let sql = format!("SELECT id FROM t WHERE id = {k} UNION SELECT n FROM t WHERE n = {} ORDER BY 1", k * 10);
+        let expected = if k < 10 { format!("{k} {} (2)", k * 10) } else { "(0)".to_owned() };
+        assert_eq!(told(&client, &sql).await, expected);
+    }
+    // What fails does so for itself, within a transaction and outside of one.
+    for id in 0..4 {
+        let sql = format!("SELECT sum(10 / id) OVER () FROM t WHERE id = {id} OR n = {}", 10 * id);
+        assert!(!told(&client, &sql).await.contains("22012"), "{sql}");
+        let sql = format!("SELECT sum(10 / (id - {id})) OVER () FROM t WHERE id = {id}");
+        assert_eq!(told(&client, &sql).await, if id == 0 { "(0)" } else { "22012" }, "{sql}");
+    }
+    client.batch_execute("BEGIN").await.unwrap();
+    for id in 1..4 {
+        let changed = format!("UPDATE t SET n = n + 1 WHERE id = {id}");
+        assert_eq!(told(&client, &changed).await, "(1)");
+        assert_eq!(told(&client, &window(&format!("n = {}", id * 10))).await, "(0)", "it sees its own change");
+    }
+    client.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(told(&client, &window("n = 10")).await, "1|15.0|1 (1)");
+    client.batch_execute("ALTER TABLE t RENAME COLUMN s TO other").await.unwrap();
+    assert_eq!(told(&client, &window("n = 20")).await, "42703");
+    client
+        .batch_execute("ALTER TABLE t RENAME COLUMN other TO s; ALTER TABLE t ALTER COLUMN n TYPE text")
+        .await
+        .unwrap();
+    assert_eq!(told(&client, "SELECT id, row_number() OVER () FROM t WHERE n = 20").await, "42883");
+}
+
 #[tokio::test]
 async fn what_a_session_changes_counts_at_once() {
     let server = TestServer::start();

@@ -93,6 +93,11 @@ impl Prepared {
         made.with_types()
     }
 
+    /// Whether one plan serves many values of its parameters.
+    pub(crate) fn serves_many(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// Knows the enumerations that it takes and gives.
     pub(crate) fn with_types(mut self) -> Self {
         let types = std::mem::take(&mut self.names.types);

@@ -46,6 +46,15 @@ use saki_postgres::statement::{self, LiteralKind, Shape};
 use saki_store::Generation;
 use saki_system::{SessionFacts, SystemCatalog};
 
+/// The type of a literal that is a parameter; that of a text is where it stands.
+fn type_of(kind: &LiteralKind) -> Option<DataType> {
+    match kind {
+        LiteralKind::Integer => Some(DataType::Int32),
+        LiteralKind::Bigint => Some(DataType::Int64),
+        LiteralKind::Text => None,
+    }
+}
+
 /// One user's conversation with a database.
 pub struct Session {
     db: Arc<Database>,
@@ -292,16 +301,23 @@ impl Session {
 
     /// A text whose literals are parameters, compiled; `None` if it takes a query planner, or would not mean the same.
     pub fn prepare_shape(&self, sql: &str, shape: &Shape) -> Option<Prepared> {
-        let type_of = |kind: &LiteralKind| match kind {
-            LiteralKind::Integer => Some(DataType::Int32),
-            LiteralKind::Bigint => Some(DataType::Int64),
-            LiteralKind::Text => None,
-        };
         let declared: Vec<_> = shape.kinds.iter().map(type_of).collect();
         let prepared = self.prepare_fast(&shape.text, &declared)?;
-        let whole = prepared::single(self.parse(sql).ok()?).ok()??;
-        let Parsed(shaped, _) = prepared.statement.as_ref()?;
-        (prepared.parameters.len() == shape.kinds.len() && shape.says(shaped, &whole.0)).then_some(prepared)
+        self.is_said(sql, shape, &prepared).then_some(prepared)
+    }
+
+    /// The same, planned, if one plan serves many of its values.
+    pub async fn prepare_keys(&self, sql: &str, shape: &Shape) -> Option<Prepared> {
+        let declared: Vec<_> = shape.kinds.iter().map(type_of).collect();
+        let prepared = self.prepare(&shape.text, &declared).await.ok()?;
+        (prepared.serves_many() && self.is_said(sql, shape, &prepared)).then_some(prepared)
+    }
+
+    /// Whether a prepared shape says with its literals what the text says.
+    fn is_said(&self, sql: &str, shape: &Shape, prepared: &Prepared) -> bool {
+        let whole = self.parse(sql).and_then(prepared::single);
+        let (Ok(Some(whole)), Some(Parsed(shaped, _))) = (whole, &prepared.statement) else { return false };
+        prepared.parameters.len() == shape.kinds.len() && shape.says(shaped, &whole.0)
     }
 
     /// Whether it is compiled yet: nothing has been set that says otherwise.

@@ -38,8 +38,23 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of one statement; `None` if there is more in it than words, numbers, texts in quotes and operators.
+    /// Of one statement; `None` if there is more in it than words, numbers, texts in quotes and operators, or no literal.
     pub fn of(sql: &str) -> Option<Self> {
+        Self::lifting(sql, |_, _| true)
+    }
+
+    /// The same where only whole numbers behind `=` are parameters: what one plan serves whatever they are.
+    pub fn of_keys(sql: &str) -> Option<Self> {
+        let is_key = |before: &str, kind| {
+            let before = before.trim_end();
+            let compares = before.strip_suffix('=').is_some_and(|before| !before.ends_with(['<', '>', '!']));
+            kind != Kind::Text && compares
+        };
+        Self::lifting(sql, is_key)
+    }
+
+    /// `is_lifted`: whether a literal becomes a parameter, by the text before it.
+    fn lifting(sql: &str, is_lifted: impl Fn(&str, Kind) -> bool) -> Option<Self> {
         if sql.len() > TEXT_BYTES_MAX {
             return None;
         }
@@ -59,14 +74,18 @@ impl Shape {
                 }
                 b'\'' => {
                     let (text, length) = quoted(rest)?;
-                    shape.lift(text, Kind::Text)?;
-                    (rest, before) = (&rest[length..], b'\'');
-                    continue;
+                    if is_lifted(&shape.text, Kind::Text) {
+                        shape.lift(text, Kind::Text)?;
+                        (rest, before) = (&rest[length..], b'\'');
+                        continue;
+                    }
+                    length
                 }
                 b'"' => rest[1..].find('"')? + 2,
                 b'0'..=b'9' => {
                     let length = number(rest);
-                    if let Some(kind) = kind(&rest[..length]).filter(|_| before != b'.') {
+                    let lifted = kind(&rest[..length]).filter(|kind| before != b'.' && is_lifted(&shape.text, *kind));
+                    if let Some(kind) = lifted {
                         let literal = match shape.text.ends_with('-') && is_sign(shape.text.trim_end_matches('-')) {
                             true => {
                                 shape.text.pop();
@@ -268,6 +287,18 @@ mod tests {
         ] {
             assert_eq!(shown(sql), expected, "{sql}");
         }
+    }
+
+    #[test]
+    fn keys_are_what_columns_are_compared_with() {
+        let shown = |sql: &str| Shape::of_keys(sql).map(|shape| (shape.text, shape.literals.join("|")));
+        let shape = |text: &str, literals: &str| Some((text.to_owned(), literals.to_owned()));
+        assert_eq!(
+            shown("SELECT round(n, 2), 'a''b' FROM t WHERE k = 5 AND m >= 6 AND s = 'x' AND o =7 LIMIT 3"),
+            shape("SELECT round(n, 2), 'a''b' FROM t WHERE k = $1 AND m >= 6 AND s = 'x' AND o =$2 LIMIT 3", "5|7")
+        );
+        assert_eq!(shown("SELECT 1 WHERE a <= 5"), None);
+        assert_eq!(shown("SELECT 1 WHERE a = -5"), None);
     }
 
     #[test]

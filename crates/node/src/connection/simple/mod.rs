@@ -108,10 +108,14 @@ impl Connection {
 
     async fn simple_statement(&mut self, parsed: Parsed, sql: &Arc<str>) -> Result<Outcome> {
         let command = parsed.command().map_err(|error| Failure::of_statement(error, sql))?;
+        let mut kept = None;
         let work = match command {
             Command::Run => match self.compiled(&parsed, sql).await? {
                 Compiled::Done(outcome) => return Ok(outcome),
-                Compiled::Planned => Work::Planned as fn(Parsed) -> Work,
+                Compiled::Planned => {
+                    kept = self.kept_shape(&parsed, sql).await?;
+                    Work::Planned as fn(Parsed) -> Work
+                }
                 Compiled::Untried => Work::Statement,
             },
             _ => Work::Statement,
@@ -121,7 +125,11 @@ impl Connection {
                 let short = !matches!(command, Command::Run);
                 self.warn(&parsed);
                 let bound = parsed.bound();
-                let outcome = self.execute(work(parsed), Shape::Rows { describe: true }, 0, sql, short).await;
+                let work = match kept {
+                    Some((prepared, values)) => Work::Shaped { prepared, values },
+                    None => work(parsed),
+                };
+                let outcome = self.execute(work, Shape::Rows { describe: true }, 0, sql, short).await;
                 if let Ok(outcome) = &outcome {
                     self.pass(bound, outcome);
                 }
