@@ -18,6 +18,8 @@
 //! | [`fabric::wire`], [`fabric::frames`] | what a peer sends | no panic; the link is down at the end |
 //! | [`fabric::ring`] | edits of a ring of messages | no panic, no message longer than may be |
 //! | [`remote::message`] | what readers and owners of pages say | no panic; what is heard has one encoding |
+//! | [`texts::records`] | a format of COPY, and a file | no panic; however it is cut, and written again, the records are the same |
+//! | [`texts::shape`] | a statement's text | no panic; each literal has its place |
 //! | [`values::text`] | a value as text | no panic; what is read is printed and read again |
 //!
 //! Nothing here allocates or runs without a bound: a target that only grows slow hides its faults.
@@ -34,6 +36,7 @@ pub mod mutate;
 pub mod pages;
 pub mod remote;
 pub mod segments;
+pub mod texts;
 pub mod values;
 pub mod volumes;
 
@@ -45,7 +48,7 @@ pub struct Target {
 }
 
 /// All targets; `fuzz/fuzz_targets` has a file for each.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 18] = [
     Target { name: "leaf", body: pages::leaf, seeds: pages::leaf_seeds },
     Target { name: "inner", body: pages::inner, seeds: pages::inner_seeds },
     Target { name: "overflow", body: pages::overflow, seeds: pages::overflow_seeds },
@@ -62,4 +65,6 @@ pub const TARGETS: [Target; 16] = [
     Target { name: "fabric_ring", body: fabric::ring, seeds: fabric::ring_seeds },
     Target { name: "remote", body: remote::message, seeds: remote::seeds },
     Target { name: "text", body: values::text, seeds: values::text_seeds },
+    Target { name: "records", body: texts::records, seeds: texts::records_seeds },
+    Target { name: "shape", body: texts::shape, seeds: texts::shape_seeds },
 ];
