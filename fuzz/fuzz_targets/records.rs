@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| saki_fuzz::texts::records(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| saki_fuzz::values::texts::records(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| saki_fuzz::texts::shape(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| saki_fuzz::values::texts::shape(data));

@@ -56,13 +56,15 @@ pub use saki_parameters::{
     TimeStyle, duration,
 };
 pub use saki_plan::{AccessPath, IndexJoin, JoinOrder, Operators, Progress, Settings, parse_size};
+pub use saki_postgres::statement::copy::csv::{CsvError, CsvFault, CsvOptions, CsvReader, CsvWriter};
+pub use saki_postgres::statement::copy::lines::LineOptions;
+pub use saki_postgres::statement::copy::records::{RecordFormat, RecordReader, RecordWriter};
 pub use saki_postgres::statement::copy::{CopyFormat, CopyKind};
 pub use saki_postgres::statement::{LiteralKind, Shape, kept_weight, without_passwords};
 pub use saki_store::{
-    ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions, CsvError, CsvFault,
-    CsvOptions, CsvReader, CsvWriter, DeviceClass, DeviceSpec, DeviceStatus, Generation, KeyChange, LoadProgress,
-    MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, PolicyKind, RecordFormat, RecordReader, RecordWriter, Stop,
-    memory_bytes,
+    ChangeSource, CheckFault, CheckProgress, CheckReport, CheckpointReport, CreateOptions, DeviceClass, DeviceSpec,
+    DeviceStatus, Generation, KeyChange, LoadProgress, MergeReport, OpenOptions, PAGE_BYTES_DEFAULT, Pace, PolicyKind,
+    Stop, memory_bytes,
 };
 pub use saki_system::types::procedure_name;
 pub use saki_system::{Backends, PG_COLUMN, PG_MODIFIER, PG_TABLE, PG_TYPE, SessionFacts, SystemView, SystemViews};

@@ -11,6 +11,7 @@ use saki_catalog::SqlError;
 use saki_parameters::{Interval, SessionTime, TimeStyle, TimeZone, Unit, zone_named};
 
 use crate::datum::{Datum, INTERVAL, TIME, TIMESTAMP, timestamptz};
+pub use crate::datum::{out_of_range, rounded};
 use crate::function::{TimeFunction, no_function};
 use crate::template;
 
@@ -118,17 +119,6 @@ pub fn cast_function(value: Expr, target: &DataType) -> Option<Expr> {
     Some(FUNCTIONS[position].call(vec![value]))
 }
 
-/// Microseconds rounded to so many digits of seconds; infinity stays.
-pub fn rounded(micros: i64, digits: i64) -> Result<i64> {
-    if !(0..6).contains(&digits) || matches!(micros, i64::MAX | i64::MIN) {
-        return Ok(micros);
-    }
-    let unit = 10_i64.pow(6 - digits as u32);
-    let half = if micros < 0 { -(unit / 2) } else { unit / 2 };
-    let shifted = micros.checked_add(half).ok_or_else(|| out_of_range("timestamp out of range"))?;
-    Ok(shifted / unit * unit)
-}
-
 /// Days since 1970.
 pub fn date(value: &Datum, session: &SessionTime) -> Result<i32> {
     Ok(match value {
@@ -170,11 +160,6 @@ fn midnight(days: i32) -> Result<i64> {
             i64::from(days).checked_mul(MICROS_PER_DAY).ok_or_else(|| out_of_range("date out of range for timestamp"))
         }
     }
-}
-
-/// 22008.
-pub fn out_of_range(message: &str) -> datafusion::common::DataFusionError {
-    SqlError::data(message.to_owned()).code("22008").into()
 }
 
 /// A zone that a function is given: by a name, or as hours.

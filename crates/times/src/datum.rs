@@ -164,3 +164,19 @@ pub fn array_of(values: Vec<Datum>, data_type: &DataType) -> Result<ArrayRef> {
         other => Err(SqlError::internal(format!("a function over times gives no {other}")).into()),
     }
 }
+
+/// Microseconds rounded to so many digits of seconds; infinity stays.
+pub fn rounded(micros: i64, digits: i64) -> Result<i64> {
+    if !(0..6).contains(&digits) || matches!(micros, i64::MAX | i64::MIN) {
+        return Ok(micros);
+    }
+    let unit = 10_i64.pow(6 - digits as u32);
+    let half = if micros < 0 { -(unit / 2) } else { unit / 2 };
+    let shifted = micros.checked_add(half).ok_or_else(|| out_of_range("timestamp out of range"))?;
+    Ok(shifted / unit * unit)
+}
+
+/// 22008.
+pub fn out_of_range(message: &str) -> datafusion::common::DataFusionError {
+    SqlError::data(message.to_owned()).code("22008").into()
+}

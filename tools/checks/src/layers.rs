@@ -196,6 +196,7 @@ const LAYERS: [(&str, &[&str]); 42] = [
             "saki-vector",
             "saki-columns",
             "saki-node",
+            "saki-sql",
         ],
     ),
     ("saki-sim", &["saki-base", "saki-io", "saki-volume", "saki-store", "saki-sql", "saki-unify"]),

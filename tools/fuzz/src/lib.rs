@@ -18,8 +18,8 @@
 //! | [`fabric::wire`], [`fabric::frames`] | what a peer sends | no panic; the link is down at the end |
 //! | [`fabric::ring`] | edits of a ring of messages | no panic, no message longer than may be |
 //! | [`remote::message`] | what readers and owners of pages say | no panic; what is heard has one encoding |
-//! | [`texts::records`] | a format of COPY, and a file | no panic; however it is cut, and written again, the records are the same |
-//! | [`texts::shape`] | a statement's text | no panic; each literal has its place |
+//! | [`values::texts::records`] | a format of COPY, and a file | no panic; records are the same however it is cut |
+//! | [`values::texts::shape`] | a statement's text | no panic; each literal has its place |
 //! | [`values::text`] | a value as text | no panic; what is read is printed and read again |
 //!
 //! Nothing here allocates or runs without a bound: a target that only grows slow hides its faults.
@@ -36,7 +36,6 @@ pub mod mutate;
 pub mod pages;
 pub mod remote;
 pub mod segments;
-pub mod texts;
 pub mod values;
 pub mod volumes;
 
@@ -65,6 +64,6 @@ pub const TARGETS: [Target; 18] = [
     Target { name: "fabric_ring", body: fabric::ring, seeds: fabric::ring_seeds },
     Target { name: "remote", body: remote::message, seeds: remote::seeds },
     Target { name: "text", body: values::text, seeds: values::text_seeds },
-    Target { name: "records", body: texts::records, seeds: texts::records_seeds },
-    Target { name: "shape", body: texts::shape, seeds: texts::shape_seeds },
+    Target { name: "records", body: values::texts::records, seeds: values::texts::records_seeds },
+    Target { name: "shape", body: values::texts::shape, seeds: values::texts::shape_seeds },
 ];

@@ -58,6 +58,8 @@ targets! {
     volume 1_500,
     log 400,
     record 30_000,
+    records 30_000,
+    shape 30_000,
     row 30_000,
     key 30_000,
     column 1_500,

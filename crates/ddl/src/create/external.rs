@@ -12,8 +12,8 @@ use saki_context::StatementContext;
 use saki_context::access::expect_role;
 use saki_context::statement::StatementResult;
 use saki_postgres::FileFormat;
+use saki_postgres::statement::copy::csv::CsvOptions;
 use saki_postgres::statement::object_name;
-use saki_store::CsvOptions;
 
 pub async fn create_external_table(cx: &StatementContext<'_>, create: CreateExternalTable) -> Result<StatementResult> {
     expect_role(cx, RoleId::READ_SERVER_FILES)?;

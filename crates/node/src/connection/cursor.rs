@@ -40,8 +40,8 @@ impl Connection {
         Ok(Outcome::Done { tag: "DECLARE CURSOR".into(), rows: 0 })
     }
 
-    /// A transaction has come to a bound: cursors that were declared behind a savepoint go with what is undone, and those
-    /// that are to outlive the transaction do so if it has committed.
+    /// A transaction has come to a bound: cursors that were declared behind a savepoint go with what is undone, and
+    /// those that are to outlive the transaction do so if it has committed.
     pub fn pass(&mut self, bound: Option<Bound>, outcome: &Outcome) {
         let find = |savepoints: &[(String, HashSet<String>)], name: &str| {
             savepoints.iter().rposition(|(savepoint, _)| savepoint == name)

@@ -38,7 +38,7 @@ use crate::metrics::Metrics;
 use crate::options::ServerOptions;
 use crate::registry::{Place, Registry};
 
-use simple::Shapes;
+use statement::shapes::Shapes;
 use statement::{Portal, Statement};
 use wire::{Reader, Writer};
 

@@ -6,8 +6,8 @@ use arrow_array::ArrayRef;
 use saki_sql::{Command, Discarded, Parsed, ScalarValue, TransactionStatus};
 
 use super::Connection;
-use super::simple::Shapes;
 use super::statement::Statement;
+use super::statement::shapes::Shapes;
 use super::work::{self, Outcome, Shape, Work};
 use crate::copy::RowWriter;
 use crate::failure::{Failure, Result};

@@ -139,6 +139,17 @@ async fn planned_queries_are_answered_by_their_own_keys() {
         );
         assert_eq!(told(&client, &window(&format!("w = {}", 70_000 + id))).await, "(0)");
     }
+    // Literals in front of WHERE are no parameters: what is worked out depends on them.
+    for (id, digits) in [(1, 1), (2, 1), (3, 2), (4, 2), (5, 2), (6, 0)] {
+        let sql = format!("SELECT round(m * 1.5, {digits}), upper(s), d + 7 FROM t WHERE id = {id}");
+        let value = f64::from(id) / 4.0 * 1.5;
+        let day = 8 + id;
+        // Halves go away from zero.
+        let factor = 10_f64.powi(digits);
+        let rounded = (value * factor).round() / factor;
+        let expected = format!("{rounded:.*}|ROW {id}|2024-01-{day:02} (1)", usize::try_from(digits).unwrap());
+        assert_eq!(told(&client, &sql).await, expected, "{sql}");
+    }
     for k in [3, 4, 5, 30] {
         let sql = format!("SELECT id FROM t WHERE id = {k} UNION SELECT n FROM t WHERE n = {} ORDER BY 1", k * 10);
         let expected = if k < 10 { format!("{k} {} (2)", k * 10) } else { "(0)".to_owned() };

@@ -16,7 +16,8 @@ use saki_catalog::convert::parse_column;
 use saki_catalog::{Result, SqlError, Table};
 use saki_parameters::SessionTime;
 use saki_postgres::FileContent;
-use saki_store::{CsvError, RecordFormat, RecordReader, RecordWriter};
+use saki_postgres::statement::copy::csv::CsvError;
+use saki_postgres::statement::copy::records::{RecordFormat, RecordReader, RecordWriter};
 
 /// Rows of a batch read from a file.
 const BATCH_ROWS: usize = 8192;

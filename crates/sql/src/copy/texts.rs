@@ -1,5 +1,5 @@
-//! Values as texts, for files: all of them in formats of texts, as a client gets them; and for Parquet those that it has
-//! no type for, JSON, labels and intervals.
+//! Values as texts, for files: all of them in formats of texts, as a client gets them; and for Parquet those that it
+//! has no type for, JSON, labels and intervals.
 
 use std::fmt::Write;
 use std::sync::Arc;

@@ -2,9 +2,11 @@
 
 use datafusion::sql::sqlparser::ast::{CopyLegacyCsvOption, CopyLegacyOption, CopyOption};
 
+use super::csv::CsvOptions;
+use super::lines::LineOptions;
+use super::records::RecordFormat;
 use crate::name_of;
 use saki_catalog::{Result, SqlError};
-use saki_store::{CsvOptions, LineOptions, RecordFormat};
 
 /// How rows of COPY are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

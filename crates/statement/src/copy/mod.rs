@@ -1,14 +1,17 @@
 //! COPY table [(columns)] FROM 'file' and COPY {table | (query)} TO 'file', with their options.
 
+pub mod csv;
 mod format;
+pub mod lines;
+pub mod records;
 
 use datafusion::sql::sqlparser::ast::{self, CopyLegacyOption, CopyOption, CopySource, CopyTarget, Ident};
 
 pub use self::format::{CopyFormat, CopyKind};
 
+use self::records::RecordFormat;
 use super::{name_of, object_name};
 use saki_catalog::{Position, Result, SqlError};
-use saki_store::RecordFormat;
 
 /// What an external table's file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +41,8 @@ impl FileContent {
     /// What its options say; else what its name does: `.csv` and `.parquet`. Any other has PostgreSQL's text format.
     fn of(path: &str, options: &[CopyOption], legacy: &[CopyLegacyOption]) -> Result<Self> {
         let path = path.to_ascii_lowercase();
-        let is_parquet = |option: &CopyOption| matches!(option, CopyOption::Format(name) if name_of(name).eq_ignore_ascii_case("parquet"));
+        let named = |name: &Ident| name_of(name).eq_ignore_ascii_case("parquet");
+        let is_parquet = |option: &CopyOption| matches!(option, CopyOption::Format(name) if named(name));
         let is_said = options.iter().any(|option| matches!(option, CopyOption::Format(_)))
             || legacy.iter().any(|option| matches!(option, CopyLegacyOption::Csv(_) | CopyLegacyOption::Binary));
         let said = options.iter().find(|option| !is_parquet(option));
@@ -99,9 +103,10 @@ impl Copy {
 
 #[cfg(test)]
 mod tests {
+    use super::csv::CsvOptions;
+    use super::lines::LineOptions;
     use super::*;
     use crate::fixture::{check, code, parsed};
-    use saki_store::{CsvOptions, LineOptions};
 
     fn shown(sql: &str) -> String {
         let copy = match Copy::read(parsed(sql)) {

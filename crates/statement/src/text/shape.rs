@@ -38,9 +38,17 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Of one statement; `None` if there is more in it than words, numbers, texts in quotes and operators, or no literal.
+    /// Of one statement; `None` if there is more in it than words, numbers, texts in quotes and operators, or no
+    /// literal.
     pub fn of(sql: &str) -> Option<Self> {
         Self::lifting(sql, |_, _| true)
+    }
+
+    /// The same where only literals behind the first WHERE are parameters: functions in front of it may depend on
+    /// theirs.
+    pub fn of_condition(sql: &str) -> Option<Self> {
+        let is_where = |word: &[u8]| word.eq_ignore_ascii_case(b"where");
+        Self::lifting(sql, |before, _| before.as_bytes().windows(b"where".len()).any(is_where))
     }
 
     /// The same where only whole numbers behind `=` are parameters: what one plan serves whatever they are.
@@ -127,8 +135,7 @@ impl Shape {
     }
 
     /// Whether a statement, which was read from this shape's text, says with these literals what `whole` says: they are
-    /// in places where a parameter means the same. The type of an item of ORDER BY or GROUP BY that is a number is none:
-    /// it is a place.
+    /// in places where a parameter means the same. A number as an item of ORDER BY or GROUP BY is none, but a place.
     pub fn says(&self, shaped: &Statement, whole: &Statement) -> bool {
         let (Statement::Statement(shaped), Statement::Statement(whole)) = (shaped, whole) else { return false };
         if walk(shaped.as_ref(), &mut Places).is_break() {
@@ -287,6 +294,17 @@ mod tests {
         ] {
             assert_eq!(shown(sql), expected, "{sql}");
         }
+    }
+
+    #[test]
+    fn conditions_begin_with_where() {
+        let shown = |sql: &str| Shape::of_condition(sql).map(|shape| (shape.text, shape.literals.join("|")));
+        let shape = |text: &str, literals: &str| Some((text.to_owned(), literals.to_owned()));
+        assert_eq!(
+            shown("SELECT round(n, 2), 'a''b' FROM t WHERE k > 5 AND s = 'x' LIMIT 3"),
+            shape("SELECT round(n, 2), 'a''b' FROM t WHERE k > $1 AND s = $2 LIMIT $3", "5|x|3")
+        );
+        assert_eq!(shown("SELECT round(n, 2) FROM t"), None);
     }
 
     #[test]

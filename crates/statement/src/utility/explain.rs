@@ -5,10 +5,14 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
-use super::Parsed;
+type Parsed<T> = Result<T, ParserError>;
 
-/// Reads it if a bracket follows, which may be the query's own; any other is left to the parser.
-pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
+/// Reads it if a bracket follows, which may be the query's own; any other is left to the parser. `statement` reads what
+/// is explained.
+pub fn parse(
+    parser: &mut Parser<'_>,
+    statement: fn(&mut Parser<'_>) -> Parsed<Statement>,
+) -> Parsed<Option<Statement>> {
     if parser.peek_nth_token(1).token != Token::LParen {
         return Ok(None);
     }
@@ -28,10 +32,7 @@ pub fn parse(parser: &mut Parser<'_>) -> Parsed<Option<Statement>> {
             ExplainOption::Shown => {}
         }
     }
-    let statement = match super::parse(parser)? {
-        Some(statement) => statement,
-        None => parser.parse_statement()?,
-    };
+    let statement = statement(parser)?;
     Ok(Some(Statement::Explain {
         describe_alias: DescribeAlias::Explain,
         analyze,

@@ -14,9 +14,6 @@
 //! gathered.
 
 mod append;
-pub mod csv;
-pub mod lines;
-pub mod records;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,6 @@ use crate::failure::{Failure, Result};
 use crate::message::{backend, formats};
 
 use self::shapes::Shaped;
-pub use self::shapes::Shapes;
 
 /// Bytes of a text from which it is read on the query threads.
 const LONG_TEXT_BYTES: usize = 16 << 10;

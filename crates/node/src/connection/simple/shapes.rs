@@ -1,48 +1,16 @@
-//! Texts that are new but for their literals: the statement that their shape was compiled to runs, with these as values.
-//! Neither parser nor compiler has anything to do then. Of queries that take a plan, one is kept for all whole numbers
-//! that columns are compared with.
+//! Runs texts that are new but for their literals by what is kept of their shapes: neither parser nor compiler has
+//! anything to do then.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use saki_base::memory::{Pool, Reservation};
-use saki_sql::{LiteralKind, Parsed, Prepared, ScalarValue, Session, Shape, kept_weight};
+use saki_sql::{Parsed, Shape};
 
+use crate::connection::statement::shapes::{Filled, Looked, keep, look, values_of};
 use crate::connection::statement::watched;
 use crate::connection::{Connection, work};
 use crate::failure::Result;
 use crate::message::formats;
-use crate::types::{Format, decode};
-
-/// Shapes that a connection knows at most.
-const SHAPES_MAX: usize = 128;
-
-/// How often a shape goes the ordinary way before it is looked at again.
-const ORDINARY_TIMES: u32 = 64;
-
-/// What a connection knows of the shapes of its texts.
-#[derive(Default)]
-pub struct Shapes {
-    compiled: Kept,
-    /// By their keys alone ([`Shape::of_keys`]).
-    planned: Kept,
-}
-
-type Kept = HashMap<(String, Vec<LiteralKind>), Known>;
-
-/// What is known of one.
-enum Known {
-    /// It has come once: it is prepared when it comes again.
-    Seen,
-    Prepared {
-        prepared: Arc<Prepared>,
-        /// Given back with it.
-        _held: Reservation,
-    },
-    /// It takes a plan, or does not mean the same; so many more times that is taken for granted.
-    Ordinary(u32),
-}
 
 /// What came of a text.
 pub enum Shaped {
@@ -51,85 +19,12 @@ pub enum Shaped {
     Ordinary(Option<bool>),
 }
 
-impl Shapes {
-    /// The compiled statement of a text, and its literals as values.
-    fn find(&mut self, sql: &str, session: &Session, memory: &Arc<Pool>) -> Option<(Arc<Prepared>, Vec<ScalarValue>)> {
-        let shape = Shape::of(sql)?;
-        let prepared = match look(&mut self.compiled, &shape) {
-            Looked::Prepared(prepared) if session.still_compiles(&prepared) => prepared,
-            Looked::Ordinary => return None,
-            Looked::Prepared(_) | Looked::Again => {
-                keep(&mut self.compiled, &shape, session.prepare_shape(sql, &shape), memory)?
-            }
-        };
-        let values = values_of(&shape, &prepared, session)?;
-        Some((prepared, values))
-    }
-
-    /// A text had to go the ordinary way after all: its table has changed, or its rows are too many.
-    fn leave(&mut self, sql: &str) {
-        if let Some(shape) = Shape::of(sql) {
-            self.compiled.insert((shape.text, shape.kinds), Known::Ordinary(ORDINARY_TIMES));
-        }
-    }
-}
-
-/// What is to be done with a shape.
-enum Looked {
-    Prepared(Arc<Prepared>),
-    /// It came before, and is to be prepared.
-    Again,
-    Ordinary,
-}
-
-fn look(known: &mut Kept, shape: &Shape) -> Looked {
-    if known.len() >= SHAPES_MAX {
-        known.clear();
-    }
-    let key = (shape.text.clone(), shape.kinds.clone());
-    let next = match known.get(&key) {
-        Some(Known::Prepared { prepared, .. }) => return Looked::Prepared(Arc::clone(prepared)),
-        Some(Known::Seen) => return Looked::Again,
-        Some(Known::Ordinary(left)) => left.checked_sub(1).map_or(Known::Seen, Known::Ordinary),
-        None => Known::Seen,
-    };
-    known.insert(key, next);
-    Looked::Ordinary
-}
-
-/// Keeps what was prepared of a shape, or that nothing was.
-fn keep(known: &mut Kept, shape: &Shape, prepared: Option<Prepared>, memory: &Arc<Pool>) -> Option<Arc<Prepared>> {
-    let key = (shape.text.clone(), shape.kinds.clone());
-    let Some(prepared) = prepared.map(Arc::new) else {
-        known.insert(key, Known::Ordinary(ORDINARY_TIMES));
-        return None;
-    };
-    // Without memory it is read each time, as it would be if nothing were kept.
-    let _held = memory.reserve(kept_weight(&shape.text)).ok()?;
-    known.insert(key, Known::Prepared { prepared: Arc::clone(&prepared), _held });
-    Some(prepared)
-}
-
-/// The literals as values; `None` if one is no value of its type, which the ordinary way tells, with its place in the
-/// text.
-fn values_of(shape: &Shape, prepared: &Prepared, session: &Session) -> Option<Vec<ScalarValue>> {
-    let time = session.parameters().time();
-    let value = |(data_type, literal): (_, &String)| {
-        decode::value(data_type, Format::Text, Some(literal.as_bytes()), &time).ok()
-    };
-    prepared.parameters.iter().zip(&shape.literals).map(value).collect()
-}
-
 impl Connection {
     /// What was prepared of a query's shape, and its literals, if one plan serves many of them.
     ///
     /// # Errors
     /// What stopped it.
-    pub async fn kept_shape(
-        &mut self,
-        parsed: &Parsed,
-        sql: &Arc<str>,
-    ) -> Result<Option<(Arc<Prepared>, Vec<ScalarValue>)>> {
+    pub async fn kept_shape(&mut self, parsed: &Parsed, sql: &Arc<str>) -> Result<Option<Filled>> {
         let Some(shape) = Some(sql).filter(|_| parsed.verb() == "SELECT").and_then(|sql| Shape::of_keys(sql)) else {
             return Ok(None);
         };

@@ -1,5 +1,5 @@
-//! Casts in functional notation: `float8(x)`, `date(moment)`, `timestamptz(day, time)`. PostgreSQL has functions of these
-//! names for some types, and takes a call for a cast where it has none (`func_get_detail`).
+//! Casts in functional notation: `float8(x)`, `date(moment)`, `timestamptz(day, time)`. PostgreSQL has functions of
+//! these names for some types, and takes a call for a cast where it has none (`func_get_detail`).
 
 use std::ops::ControlFlow;
 

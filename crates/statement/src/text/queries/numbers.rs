@@ -1,6 +1,6 @@
 //! Numbers end where no letter follows: `123abc` is no number with a name.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use saki_catalog::{ErrorKind, Position, Result, SqlError};
 
@@ -17,7 +17,7 @@ pub fn refuse_junk(tokens: &[TokenWithSpan]) -> Result<()> {
                 _ => continue,
             },
             // Not X'1F', which has quotes.
-            Token::HexStringLiteral(digits) if end.column - start.column == digits.chars().count() as u64 + 2 => {
+            Token::HexStringLiteral(digits) if end == after(start, digits.chars().count() + 2) => {
                 (format!("0x{digits}"), "")
             }
             _ => continue,
@@ -27,6 +27,10 @@ pub fn refuse_junk(tokens: &[TokenWithSpan]) -> Result<()> {
         return Err(SqlError::new(ErrorKind::Syntax, message).at(Some(position)));
     }
     Ok(())
+}
+
+fn after(start: Location, letters: usize) -> Location {
+    Location { line: start.line, column: start.column.saturating_add(letters as u64) }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What a client has prepared: statements, and portals that run them with values.
 
+pub mod shapes;
+
 use std::sync::Arc;
 
 use saki_base::memory::{Pool, Reservation};

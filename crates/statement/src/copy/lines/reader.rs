@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 
 use super::LineOptions;
-use crate::load::csv::{CsvError, CsvFault, RECORD_BYTES_MAX};
+use crate::copy::csv::{CsvError, CsvFault, RECORD_BYTES_MAX};
 
 /// What alone on a line ends the data.
 const END_MARK: &[u8] = b"\\.";

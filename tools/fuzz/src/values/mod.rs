@@ -1,5 +1,7 @@
 //! Rows, keys and text. The input begins with the columns of a layout.
 
+pub mod texts;
+
 use saki_base::{DataType, Interval, KeyColumn, KeyLayout, Random, RowColumn, RowLayout, Value, ValueRef, compare};
 
 use crate::input::{DATA_TYPES, Input, data_type};

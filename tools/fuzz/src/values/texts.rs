@@ -43,13 +43,13 @@ pub fn records_seeds() -> Vec<Vec<u8>> {
 /// A statement's text: its shape has a place for each literal, and the same shape.
 pub fn shape(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    for shape in [Shape::of(text), Shape::of_keys(text)].into_iter().flatten() {
+    for shape in [Shape::of(text), Shape::of_condition(text), Shape::of_keys(text)].into_iter().flatten() {
         assert_eq!(shape.kinds.len(), shape.literals.len());
         assert!(!shape.literals.is_empty(), "a text without literals is its own shape");
         for number in 1..=shape.literals.len() {
             assert!(shape.text.contains(&format!("${number}")), "each literal has its place");
         }
-        assert_eq!(Shape::of(&shape.text), None, "parameters are no literals");
+        assert_eq!(Shape::of(&shape.text), None, "what has parameters has no shape");
     }
 }
 
