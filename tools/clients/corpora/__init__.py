@@ -1,0 +1,1 @@
+"""Statements that others have collected, with their answers."""
