@@ -220,6 +220,27 @@ async fn what_a_session_changes_counts_at_once() {
 }
 
 #[tokio::test]
+async fn labels_are_those_of_now() {
+    let server = TestServer::start();
+    let client = server.client().await;
+    client.batch_execute("CREATE TYPE mood AS ENUM ('sad', 'ok')").await.unwrap();
+    client.batch_execute("CREATE TABLE p (id int PRIMARY KEY, m mood)").await.unwrap();
+    for id in 1..4 {
+        assert_eq!(told(&client, &format!("INSERT INTO p VALUES ({id}, 'ok')")).await, "(1)");
+    }
+    assert_eq!(told(&client, "INSERT INTO p VALUES (4, 'glad')").await, "22P02");
+    client
+        .batch_execute("ALTER TYPE mood ADD VALUE 'glad'; ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'")
+        .await
+        .unwrap();
+    assert_eq!(told(&client, "INSERT INTO p VALUES (5, 'glad')").await, "(1)");
+    assert_eq!(told(&client, "INSERT INTO p VALUES (6, 'ok')").await, "22P02");
+    assert_eq!(told(&client, "INSERT INTO p VALUES (7, 'fine')").await, "(1)");
+    assert_eq!(told(&client, "SELECT id, m FROM p WHERE id = 1").await, "1|fine (1)");
+    assert_eq!(told(&client, "SELECT id, m FROM p WHERE id = 5").await, "5|glad (1)");
+}
+
+#[tokio::test]
 async fn whoever_may_not_is_refused() {
     let server = TestServer::start();
     let client = filled(&server).await;

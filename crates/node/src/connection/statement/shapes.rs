@@ -113,7 +113,9 @@ pub fn keep(known: &mut Kept, shape: &Shape, prepared: Option<Prepared>, memory:
 pub fn values_of(shape: &Shape, prepared: &Prepared, session: &Session) -> Option<Vec<ScalarValue>> {
     let time = session.parameters().time();
     let value = |(data_type, literal): (_, &String)| {
-        decode::value(data_type, Format::Text, Some(literal.as_bytes()), &time).ok()
+        // Labels may have come, or have other names, since the shape was read.
+        let data_type = session.current_type(data_type);
+        decode::value(&data_type, Format::Text, Some(literal.as_bytes()), &time).ok()
     };
     prepared.parameters.iter().zip(&shape.literals).map(value).collect()
 }
