@@ -53,6 +53,7 @@ impl RecordRows {
     fn failure(&self, error: CsvError) -> Failure {
         match error.fault {
             CsvFault::UnterminatedQuote | CsvFault::TooLong => bad(format!("COPY {}, {error}", self.table)),
+            CsvFault::LineTooLong => Failure::new("54000", format!("COPY {}, {error}", self.table)),
             CsvFault::NotUtf8 { .. } => not_utf8(&self.table, error.line),
         }
     }

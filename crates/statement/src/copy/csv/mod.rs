@@ -9,7 +9,7 @@ mod reader;
 mod tests;
 mod writer;
 
-pub use self::reader::{CsvError, CsvFault, CsvReader, RECORD_BYTES_MAX};
+pub use self::reader::{CsvError, CsvFault, CsvReader, LINE_BYTES_MAX};
 pub use self::writer::CsvWriter;
 use saki_catalog::{Result, SqlError};
 

@@ -7,6 +7,9 @@ use super::CsvOptions;
 /// Bytes of one record at most: an unclosed quote should not swallow all that follows.
 pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
+/// Bytes of a line of the text format at most: PostgreSQL's bound of a value.
+pub const LINE_BYTES_MAX: usize = 1 << 30;
+
 /// What alone on a line ends the data, where the reader was told so.
 const END_MARK: &[u8] = b"\\.";
 
@@ -23,6 +26,8 @@ pub enum CsvFault {
     UnterminatedQuote,
     /// More than `RECORD_BYTES_MAX` bytes.
     TooLong,
+    /// A line of the text format with more bytes than a value can have.
+    LineTooLong,
     /// A field, from 1, is not text.
     NotUtf8 {
         field: usize,
@@ -33,6 +38,7 @@ impl fmt::Display for CsvFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnterminatedQuote => write!(f, "unterminated CSV quoted field"),
+            Self::LineTooLong => write!(f, "a line of more than {} MiB", LINE_BYTES_MAX >> 20),
             Self::TooLong => write!(f, "a record of more than {} MiB: is a quote missing?", RECORD_BYTES_MAX >> 20),
             Self::NotUtf8 { field } => write!(f, "field {field} is not UTF-8"),
         }

@@ -3,7 +3,7 @@
 use std::iter::Peekable;
 
 use super::LineOptions;
-use crate::copy::csv::{CsvError, CsvFault, RECORD_BYTES_MAX};
+use crate::copy::csv::{CsvError, CsvFault, LINE_BYTES_MAX};
 
 /// What alone on a line ends the data.
 const END_MARK: &[u8] = b"\\.";
@@ -91,8 +91,8 @@ impl LineReader {
             let end = input.iter().position(|byte| *byte == b'\n');
             let (piece, rest) = input.split_at(end.unwrap_or(input.len()));
             *input = rest.get(1..).unwrap_or_default();
-            if self.line.len() + piece.len() > RECORD_BYTES_MAX {
-                return Err(CsvError { line: self.record_line, fault: CsvFault::TooLong });
+            if self.line.len() + piece.len() > LINE_BYTES_MAX {
+                return Err(CsvError { line: self.record_line, fault: CsvFault::LineTooLong });
             }
             self.line.extend_from_slice(piece);
             if end.is_none() {
